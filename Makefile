@@ -1,0 +1,49 @@
+# Everything a checkout needs. `make up` starts the product, `make test` proves it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help up demo test check fmt bench sim chaos clean
+
+help:                ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
+
+$(VENV)/run.stamp: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) -e . && touch $@
+
+$(VENV)/test.stamp: $(VENV)/run.stamp
+	@$(PIP) -e '.[test]' && touch $@
+
+up: $(VENV)/run.stamp     ## install what is missing and start Gnomon on SQLite
+	@exec $(BIN)/gnomon up
+
+demo: $(VENV)/run.stamp   ## the same, with a sample agent, a team and schedules to watch
+	@exec $(BIN)/gnomon up --demo
+
+check: $(VENV)/test.stamp ## lint, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: check               ## everything: check, then every test
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+fmt: $(VENV)/test.stamp   ## format, and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/test.stamp ## measure, beside peers and raw limits, in interleaved runs
+	$(BIN)/python -m bench
+
+sim: $(VENV)/test.stamp   ## the seeded simulator, 1,000 seeds
+	$(BIN)/pytest tests/sim --seeds 1000
+
+chaos: $(VENV)/test.stamp ## real processes, killed and frozen
+	$(BIN)/pytest tests/chaos --long
+
+clean:               ## remove what make made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
