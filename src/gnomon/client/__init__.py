@@ -1,0 +1,1 @@
+"""For those who write agents and instances: connect, claim, renew, check before create."""

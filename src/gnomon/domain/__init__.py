@@ -1,0 +1,1 @@
+"""The pure rules: records, tables of transitions, decisions. Knows no machine."""

@@ -1,0 +1,1 @@
+"""What isn't ours: small protocols that adapters, stores and runtimes fill."""

@@ -1,0 +1,1 @@
+"""One adapter per kind of agent, behind ports.runtime."""

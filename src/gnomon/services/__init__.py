@@ -1,0 +1,1 @@
+"""What the product does, one file per loop or noun, over the stores."""

@@ -1,0 +1,1 @@
+"""The database: one store per noun, one method per named query. Knows no service."""

@@ -1,0 +1,1 @@
+"""For tests, ours and yours: a clock driven by hand, a scripted runtime, a one-tick harness."""

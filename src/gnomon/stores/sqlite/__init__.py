@@ -1,0 +1,1 @@
+"""SQLite through apsw, and nothing else opens the file."""
