@@ -1,0 +1,16 @@
+"""Making ids: the clock's milliseconds and the machine's randomness, handed in as ports."""
+
+from gnomon.domain.ids import Kind, make_id
+from gnomon.ports.clock import Clock, Entropy
+
+
+class Mint:
+    """Makes ids of every kind."""
+
+    def __init__(self, clock: Clock, entropy: Entropy) -> None:
+        self._clock = clock
+        self._entropy = entropy
+
+    def make(self, kind: Kind) -> str:
+        """A new id of ``kind``, sortable by the instant of its making."""
+        return make_id(kind, self._clock.micros() // 1_000, self._entropy.bits(52))

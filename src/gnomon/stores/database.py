@@ -1,0 +1,88 @@
+"""What both engines offer the stores: named statements inside a transaction, and transactions over a database.
+
+A store method takes a ``Tx`` and awaits its statements, nothing else; so the same method runs on PostgreSQL, where each
+statement is a round trip, and on SQLite, where the whole transaction is one hop to the writing thread.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+Row = Mapping[str, Any]
+Value = str | int | float | bytes | None
+
+
+class UniqueViolation(Exception):  # noqa: N818 - it is a fact about the data, told to the service that wrote it
+    """A row with this key is there already; ``where`` names the table and columns or the index."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__(where)
+        self.where = where
+
+
+class CheckViolation(Exception):  # noqa: N818 - likewise
+    """A constraint or an append-only trigger of the schema refused the row."""
+
+
+class Tx(Protocol):
+    """One open transaction. Names are ``noun.words`` of the files in ``sql/``; parameters go by keyword."""
+
+    async def all(self, name: str, /, **parameters: Value) -> list[Row]:
+        """Every row, by column name."""
+        ...
+
+    async def one(self, name: str, /, **parameters: Value) -> Row | None:
+        """The first row, or ``None``."""
+        ...
+
+    async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
+        """Every row as a bare tuple: for the hot statements."""
+        ...
+
+    async def run(self, name: str, /, **parameters: Value) -> int:
+        """Execute, and say how many rows were changed."""
+        ...
+
+    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+        """Execute once for each mapping of parameters."""
+        ...
+
+
+class DirectDatabase(Protocol):
+    """A connection of its own for one thread that must not depend on the event loop (RUN-4)."""
+
+    def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """Run ``work`` in a write transaction, in the calling thread."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection; called in the thread that used it."""
+        ...
+
+
+class Database(Protocol):
+    """One database: the master's or a tenant's."""
+
+    async def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """Run ``work`` in one write transaction: all of it is committed, or none.
+
+        Raises:
+            Unavailable: the database is busy, full, read-only or gone; nothing was written.
+        """
+        ...
+
+    async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """Run ``work`` over one consistent snapshot."""
+        ...
+
+    async def changed_elsewhere(self) -> bool:
+        """Whether another connection or process has committed since the last call (a wakeup, not a truth)."""
+        ...
+
+    def direct(self) -> DirectDatabase:
+        """A new connection for the calling thread."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is queued and close every connection."""
+        ...

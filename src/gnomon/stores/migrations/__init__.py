@@ -1,0 +1,68 @@
+"""Numbered migrations, forward only: ``NNNN_words.sql``, one text for both engines.
+
+A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that engine alone.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+
+from gnomon.domain.errors import UnusableDatabase
+
+_ENGINES = ("sqlite", "postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step: its number, its words, its text for one engine, the checksum of that text."""
+
+    number: int
+    name: str
+    text: str
+    checksum: str
+
+
+def load(engine: str) -> list[Migration]:
+    """All migrations for ``engine``, in order."""
+    found = []
+    for file in files("gnomon.stores.migrations").iterdir():
+        if file.name.endswith(".sql"):
+            number, _, words = file.name.removesuffix(".sql").partition("_")
+            text = _for_engine(file.read_text("utf-8"), engine)
+            found.append(Migration(int(number), words, text, hashlib.sha256(text.encode()).hexdigest()[:16]))
+    return sorted(found, key=lambda migration: migration.number)
+
+
+def pending(applied: dict[int, str], known: list[Migration]) -> list[Migration]:
+    """What is still to apply, given number and checksum of what was.
+
+    Raises:
+        UnusableDatabase: the database is newer than the program, or was migrated by another text.
+    """
+    newest = known[-1].number
+    if applied and max(applied) > newest:
+        raise UnusableDatabase(
+            f"The database is at migration {max(applied)}, this program knows {newest}: it was written by a newer "
+            "Gnomon. Start that version, or use another database file. Nothing was changed.",
+            code="database_newer",
+        )
+    for migration in known:
+        if applied.get(migration.number, migration.checksum) != migration.checksum:
+            raise UnusableDatabase(
+                f"Migration {migration.number} ({migration.name}) was applied with another text than this program "
+                "has. Nothing was changed.",
+                code="database_differs",
+            )
+    return [migration for migration in known if migration.number not in applied]
+
+
+def _for_engine(text: str, engine: str) -> str:
+    lines = []
+    for line in text.splitlines():
+        stripped = line.lstrip()
+        marked = next((name for name in _ENGINES if stripped.startswith(f"--{name}:")), None)
+        if marked == engine:
+            lines.append(stripped.removeprefix(f"--{marked}:"))
+        elif marked is None and not stripped.startswith("--"):
+            lines.append(line if engine == "sqlite" else line.replace("INTEGER", "BIGINT"))
+    return "\n".join(lines)

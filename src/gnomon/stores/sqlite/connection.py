@@ -1,0 +1,174 @@
+"""One apsw connection: how it is opened, how a transaction runs on it, how its errors are told.
+
+Knows no threads; ``database.py`` gives each connection its own.
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar
+
+import apsw
+
+from gnomon.domain.errors import Unavailable
+from gnomon.ports.clock import Clock
+from gnomon.stores.database import CheckViolation, Row, UniqueViolation, Value
+from gnomon.stores.queries import Query
+
+T = TypeVar("T")
+BUSY_SECONDS = 10.0
+_JOURNAL_BYTES = 64 * 1024 * 1024
+_PRAGMAS = (
+    # FULL: a power cut loses no acknowledged commit (OPS-1); NORMAL would forget the last claims
+    "PRAGMA synchronous=FULL",
+    "PRAGMA foreign_keys=OFF",
+    "PRAGMA temp_store=MEMORY",
+    "PRAGMA cache_size=-32000",
+    f"PRAGMA journal_size_limit={_JOURNAL_BYTES}",
+)
+
+
+def _busy_handler(clock: Clock) -> Callable[[int], bool]:
+    """Wait for the write lock in short random steps, bounded.
+
+    SQLite's own handler backs off in growing steps, so that among several processes one may starve for half a second;
+    equal short steps keep the wait of each near the others'.
+    """
+    never = Event()
+    began = 0.0
+
+    def wait(calls: int) -> bool:
+        nonlocal began
+        if calls == 0:
+            began = clock.monotonic()
+        elif clock.monotonic() - began > BUSY_SECONDS:
+            return False
+        never.wait(random.uniform(0.0003, 0.002))  # noqa: S311 - spreads waiters, guards nothing
+        return True
+
+    return wait
+
+
+def open_connection(
+    path: Path, clock: Clock, queries: Mapping[str, Query], *, query_only: bool = False
+) -> "Connection":
+    """A connection to an existing database, with our pragmas, our clock and our busy handler."""
+    raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX)
+    raw.set_busy_handler(_busy_handler(clock))
+    for pragma in _PRAGMAS:
+        raw.execute(pragma)
+    if query_only:
+        raw.execute("PRAGMA query_only=ON")
+    # one value for the whole of a statement, as statement_timestamp() has on PostgreSQL
+    raw.create_scalar_function("now_us", lambda *_: clock.micros(), 0, deterministic=True)
+    return Connection(raw, queries)
+
+
+class Connection:
+    """Implements ``stores.database.Tx`` on one apsw connection; no method of it ever suspends."""
+
+    def __init__(self, raw: apsw.Connection, queries: Mapping[str, Query]) -> None:
+        self._raw = raw
+        self._queries = queries
+        self._columns: dict[str, tuple[str, ...]] = {}
+
+    def transaction(self, begin: str, work: Callable[["Connection"], Awaitable[T]]) -> T:
+        """Run ``work`` between ``begin`` and COMMIT, or roll back; translate the engine's errors."""
+        try:
+            self._raw.execute(begin)
+            try:
+                answer = _drive(work(self))
+                self._raw.execute("COMMIT")
+            except BaseException:
+                if self._raw.in_transaction:
+                    self._raw.execute("ROLLBACK")
+                raise
+        except apsw.Error as error:
+            raise translated(error) from error
+        return answer
+
+    def data_version(self) -> int:
+        """A number that changes when another connection has committed."""
+        return int(self._raw.execute("PRAGMA data_version").get)
+
+    def script(self, text: str) -> None:
+        """Execute several statements: for migrations."""
+        for _ in self._raw.execute(text):
+            pass
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement that has no name: for migrations."""
+        return self._raw.execute(text).fetchall()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._raw.close()
+
+    async def all(self, name: str, /, **parameters: Value) -> list[Row]:
+        """See ``Tx.all``."""
+        cursor = self._raw.execute(self._queries[name].text, parameters)
+        columns = self._columns.get(name)
+        if columns is None:
+            try:
+                columns = tuple(column[0] for column in cursor.get_description())
+            except apsw.ExecutionCompleteError:  # no row came, so nobody asks for its columns
+                return []
+            self._columns[name] = columns
+        return [dict(zip(columns, row, strict=True)) for row in cursor]
+
+    async def one(self, name: str, /, **parameters: Value) -> Row | None:
+        """See ``Tx.one``."""
+        rows = await self.all(name, **parameters)
+        return rows[0] if rows else None
+
+    async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
+        """See ``Tx.tuples``."""
+        return self._raw.execute(self._queries[name].text, parameters).fetchall()
+
+    async def run(self, name: str, /, **parameters: Value) -> int:
+        """See ``Tx.run``."""
+        self._raw.execute(self._queries[name].text, parameters).fetchall()
+        return self._raw.changes()
+
+    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+        """See ``Tx.many``."""
+        self._raw.executemany(self._queries[name].text, rows)
+
+
+def _drive(coroutine: Awaitable[T]) -> T:
+    """Run a coroutine that never really waits, here and now."""
+    iterator = coroutine.__await__()
+    try:
+        next(iterator)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    raise RuntimeError("a transaction may await its own statements and nothing else")
+
+
+_UNAVAILABLE: tuple[tuple[type[apsw.Error], str, str], ...] = (
+    (apsw.BusyError, "busy", "The database is busy: another process holds its write lock. Try again."),
+    (apsw.LockedError, "busy", "The database is busy: another connection holds a lock on it. Try again."),
+    (apsw.FullError, "disk_full", "The disk of the database is full. Free some space; nothing was lost."),
+    (apsw.ReadOnlyError, "read_only", "The database is read-only for this process."),
+    (apsw.IOError, "database_failed", "The database can't be read or written."),
+    (apsw.CantOpenError, "database_failed", "The database can't be opened."),
+    (apsw.CorruptError, "database_failed", "The database is damaged."),
+    (apsw.NotADBError, "database_failed", "The file is no longer a database."),
+)
+
+
+def translated(error: apsw.Error) -> Exception:
+    """The engine's error as one of ours."""
+    if isinstance(error, apsw.ConstraintError):
+        text = str(error)
+        if getattr(error, "extendedresult", None) in (
+            apsw.SQLITE_CONSTRAINT_UNIQUE,
+            apsw.SQLITE_CONSTRAINT_PRIMARYKEY,
+        ):
+            return UniqueViolation(text.partition(": ")[2] or text)
+        return CheckViolation(text)
+    for kind, code, sentence in _UNAVAILABLE:
+        if isinstance(error, kind):
+            return Unavailable(f"{sentence} ({error})", code=code)
+    return error

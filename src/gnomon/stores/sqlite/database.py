@@ -1,0 +1,124 @@
+"""One SQLite file: a writing thread, a reading thread, and direct connections for threads of others.
+
+Every write is BEGIN IMMEDIATE on the one writing thread of the process (HOUSE rule 7), whole transaction per hop.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
+
+from gnomon.domain.errors import Unavailable
+from gnomon.ports.clock import Clock
+from gnomon.stores import queries
+from gnomon.stores.database import Tx
+from gnomon.stores.sqlite.connection import Connection, open_connection
+
+T = TypeVar("T")
+Job = tuple[Callable[[Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+
+
+class _ConnectionThread:
+    """A thread that owns one connection and runs the jobs that it is sent, one after the other."""
+
+    def __init__(self, name: str, connect: Callable[[], Connection]) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._connect = connect
+        self._closed = False
+        self._thread = Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    async def do(self, job: Callable[[Connection], T]) -> T:
+        if self._closed:
+            raise Unavailable("The database is closed: the program is stopping.", code="stopping")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._jobs.put((job, loop, future))
+        return await future
+
+    def _work(self) -> None:
+        connection = self._connect()
+        while (item := self._jobs.get()) is not None:
+            job, loop, future = item
+            answer, error = None, None
+            try:
+                answer = job(connection)
+            except BaseException as caught:  # noqa: BLE001 - it is the caller's, who waits in another thread
+                error = caught
+            try:
+                loop.call_soon_threadsafe(_settle, future, answer, error)
+            except RuntimeError:  # the caller's loop is closed: nobody waits any more
+                continue
+        connection.close()
+
+    async def close(self) -> None:
+        self._closed = True
+        self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+
+def _settle(future: "asyncio.Future[Any]", answer: object, error: BaseException | None) -> None:
+    if future.done():  # the caller was cancelled; what was committed stays committed
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(answer)
+
+
+class SqliteDatabase:
+    """``stores.database.Database`` over one file that exists and is migrated (see ``opening.py``)."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self.path = path
+        self._clock = clock
+        self._queries = queries.load("sqlite")
+        self._writer = _ConnectionThread("gnomon-write", lambda: open_connection(path, clock, self._queries))
+        self._reader = _ConnectionThread(
+            "gnomon-read", lambda: open_connection(path, clock, self._queries, query_only=True)
+        )
+        self._seen_version: int | None = None
+
+    async def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``Database.write``."""
+        return await self._writer.do(lambda connection: connection.transaction("BEGIN IMMEDIATE", work))
+
+    async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``Database.read``."""
+        return await self._reader.do(lambda connection: connection.transaction("BEGIN", work))
+
+    async def changed_elsewhere(self) -> bool:
+        """See ``Database.changed_elsewhere``: a poll of ``PRAGMA data_version``, three microseconds.
+
+        It is asked on the writing connection, whose own commits do not move it.
+        """
+        version = await self._writer.do(Connection.data_version)
+        changed = self._seen_version is not None and version != self._seen_version
+        self._seen_version = version
+        return changed
+
+    def direct(self) -> "DirectSqlite":
+        """See ``Database.direct``."""
+        return DirectSqlite(open_connection(self.path, self._clock, self._queries))
+
+    async def close(self) -> None:
+        """See ``Database.close``."""
+        await self._reader.close()
+        await self._writer.close()
+
+
+class DirectSqlite:
+    """``stores.database.DirectDatabase``: used by one thread alone."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``DirectDatabase.write``."""
+        return self._connection.transaction("BEGIN IMMEDIATE", work)
+
+    def close(self) -> None:
+        """See ``DirectDatabase.close``."""
+        self._connection.close()

@@ -1,0 +1,163 @@
+"""Whether a file may be used as our database, and bringing it up to date: before any thread opens it.
+
+What is refused is refused with the file untouched: a file that is not ours, one that is newer than the program, a
+read-only one, one on a network file system (OPS-1).
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import apsw
+
+from gnomon.domain.errors import UnusableDatabase
+from gnomon.ports.clock import Clock
+from gnomon.stores import migrations
+from gnomon.stores.database import Tx
+from gnomon.stores.sqlite.connection import Connection, open_connection, translated
+
+APPLICATION_ID = 0x474E4F4D  # "GNOM"
+_NETWORK = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ncpfs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "fuse.sshfs",
+    }
+    | {"fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.davfs", "davfs", "beegfs", "gpfs"}
+)
+_VERSIONS = "SELECT number, checksum FROM migrations"
+_TABLE = """CREATE TABLE IF NOT EXISTS migrations (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"""
+
+
+def prepare(path: Path, clock: Clock, *, mounts: str | None = None) -> None:
+    """Check ``path``, create the database if there is none, apply what is missing. Safe with two processes at once.
+
+    ``mounts`` is the text of the mount table, for tests.
+
+    Raises:
+        UnusableDatabase: with what is wrong and what to do; the file is as it was.
+    """
+    _refuse_network(path, mounts)
+    if path.is_dir():
+        raise UnusableDatabase(f"{path} is a directory. Name a file in it, such as {path}/gnomon.db.")
+    if not path.parent.is_dir():
+        raise UnusableDatabase(f"The folder {path.parent} does not exist. Create it, or choose another file.")
+    fresh = not path.exists() or path.stat().st_size == 0
+    if fresh:
+        if not os.access(path.parent, os.W_OK):
+            raise UnusableDatabase(f"The folder {path.parent} can't be written to.", code="read_only")
+    else:
+        _inspect(path)
+    _migrate(path, clock)
+
+
+def applied(path: Path) -> dict[int, str]:
+    """Number and checksum of the migrations that a file has had, read without changing it."""
+    raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return {int(number): str(checksum) for number, checksum in raw.execute(_VERSIONS)}
+    finally:
+        raw.close()
+
+
+def _inspect(path: Path) -> None:
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise UnusableDatabase(
+            f"{path} is read-only for this user. Change its owner or mode, or choose another file.",
+            code="read_only",
+        )
+    try:
+        raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            ours = raw.execute("PRAGMA application_id").get == APPLICATION_ID
+            tables = raw.execute("SELECT count(*) FROM sqlite_schema").get
+        finally:
+            raw.close()
+        if ours:
+            migrations.pending(applied(path), migrations.load("sqlite"))
+    except apsw.NotADBError as error:
+        raise UnusableDatabase(
+            f"{path} is not an SQLite database. Choose another file; this one was not touched.",
+            code="not_our_database",
+        ) from error
+    except apsw.Error as error:
+        raise UnusableDatabase(f"{path} can't be opened: {error}. It was not touched.") from error
+    if not ours and tables:
+        raise UnusableDatabase(
+            f"{path} is an SQLite database of another program. Choose another file; this one was not touched.",
+            code="not_our_database",
+        )
+
+
+def _refuse_network(path: Path, mounts: str | None) -> None:
+    kind = file_system(path.parent.resolve() / path.name, mounts)
+    if kind in _NETWORK:
+        raise UnusableDatabase(
+            f"{path} lies on a network file system ({kind}), where SQLite's locks can't be trusted and work could run "
+            "twice. Choose a local disk, or use PostgreSQL.",
+            code="network_file_system",
+        )
+
+
+def file_system(path: Path, mounts: str | None = None) -> str | None:
+    """The type of the file system that holds ``path``, by the mount table; ``None`` where there is no such table."""
+    if mounts is None:
+        table = Path("/proc/self/mounts")
+        if not table.exists():
+            return None
+        mounts = table.read_text("utf-8", errors="replace")
+    best, kind = -1, None
+    for line in mounts.splitlines():
+        fields = line.split()
+        if len(fields) >= 3:
+            point = Path(fields[1].replace("\\040", " "))
+            if (path == point or point in path.parents) and len(point.parts) > best:
+                best, kind = len(point.parts), fields[2]
+    return kind
+
+
+def _migrate(path: Path, clock: Clock) -> None:
+    known = migrations.load("sqlite")
+    try:
+        raw = apsw.Connection(
+            str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_NOMUTEX
+        )
+        raw.close()
+        connection = open_connection(path, clock, {})
+        try:
+            connection.script("PRAGMA journal_mode=WAL")
+            for migration in known:
+                connection.transaction("BEGIN IMMEDIATE", _step(connection, known, migration))
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise translated(error) from error
+
+
+def _step(
+    connection: Connection, known: list[migrations.Migration], migration: migrations.Migration
+) -> Callable[[Tx], Awaitable[None]]:
+    """One migration inside its own transaction, unless another process was first."""
+
+    async def work(_tx: Tx) -> None:
+        connection.script(_TABLE)
+        if migration not in migrations.pending(dict(connection.rows(_VERSIONS)), known):
+            return
+        connection.script(migration.text)
+        connection.script(
+            "INSERT INTO migrations (number, name, checksum, applied_at) VALUES "  # noqa: S608 - our own file names
+            f"({migration.number}, '{migration.name}', '{migration.checksum}', now_us())"
+        )
+        connection.script(f"PRAGMA application_id={APPLICATION_ID}")
+
+    return work
