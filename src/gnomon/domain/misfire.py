@@ -27,8 +27,8 @@ class Walk(Protocol):
         """The last slot at or before."""
         ...
 
-    def count_between(self, start: int, end: int, /) -> int:
-        """How many slots lie in [start, end)."""
+    def count_between(self, start: int, end: int, /) -> tuple[int, int, int] | None:
+        """The first, the last and the number of the slots in [start, end)."""
         ...
 
 
@@ -101,7 +101,8 @@ def decide(due: Due) -> Decision:
     if newest is None or newest < first:
         return _past_the_end(due) if due.ends_at is not None else _onward(due, None, due.now)
     following = due.walk.next_after(newest)
-    slot = _judge(due, newest, following, _older(due, first, newest))
+    older = None if first == newest else due.walk.count_between(first, newest)
+    slot = _judge(due, newest, following, older)
     fired = slot.disposition is Disposition.FIRED
     if fired and due.runs_left == 1:
         return Decision(slot, None, "max_runs reached")
@@ -114,16 +115,6 @@ def _first(due: Due) -> int:
     if recorded is None or recorded > due.now:
         return due.next_fire_at
     return max(due.next_fire_at, recorded + 1)
-
-
-def _older(due: Due, first: int, newest: int) -> tuple[int, int, int] | None:
-    if first == newest:
-        return None
-    oldest = due.walk.next_after(first - 1)
-    last = due.walk.latest_at(newest - 1)
-    if oldest is None or last is None or oldest >= newest:
-        return None
-    return oldest, last, due.walk.count_between(oldest, newest)
 
 
 def _judge(due: Due, nominal: int, following: int | None, older: tuple[int, int, int] | None) -> Slot:

@@ -43,8 +43,8 @@ class Tx(Protocol):
         """Execute, and say how many rows were changed."""
         ...
 
-    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
-        """Execute once for each mapping of parameters."""
+    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
+        """Execute once for each mapping of parameters; what RETURNING gave, over all of them."""
         ...
 
 

@@ -273,6 +273,8 @@ CREATE TABLE runs (
 CREATE INDEX runs_queue ON runs (priority, claimable_at) WHERE claimable_at IS NOT NULL;
 CREATE INDEX runs_leases ON runs (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX runs_waiting ON runs (waits_for) WHERE waits_for IS NOT NULL;
+CREATE INDEX runs_unfinished ON runs (schedule_id) WHERE finished_at IS NULL AND schedule_id IS NOT NULL;
+CREATE INDEX runs_cancels ON runs (owner) WHERE cancel_at IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX runs_unscheduled ON runs (schedule_id, id) WHERE nominal_fire_at IS NULL AND schedule_id IS NOT NULL;
 
 -- Attempts that ended without ending their run; the last one is the run's own row (RUN-9).

@@ -131,9 +131,9 @@ class Connection:
         self._raw.execute(self._queries[name].text, parameters).fetchall()
         return self._raw.changes()
 
-    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
         """See ``Tx.many``."""
-        self._raw.executemany(self._queries[name].text, rows)
+        return self._raw.executemany(self._queries[name].text, rows).fetchall()
 
 
 def _drive(coroutine: Awaitable[T]) -> T:

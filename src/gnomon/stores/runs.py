@@ -1,0 +1,242 @@
+"""Runs: the queue, claims, renewals, closes, sweeps. One method per query of ``sql/runs.sql``.
+
+Each write by a holder is one conditional statement that carries its fence; what it returns says whether it held.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gnomon.stores.database import Row, Tx, Value
+
+Parameters = Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class NewRun:
+    """A run to insert with its turn, and its session where that is new. Instants are microseconds.
+
+    With ``owner`` it is born claimed: running under ``fence``, its lease stamped by the database's clock.
+    """
+
+    id: str
+    trigger: str
+    priority: int
+    target_kind: str
+    target_id: str
+    schedule_id: str | None
+    revision: int | None
+    nominal_fire_at: int | None
+    session_id: str
+    query: str
+    scheduled_for: int
+    claimable_at: int | None
+    lease_seconds: int
+    waits_for: str | None = None
+    owner: str | None = None
+    claim_id: str | None = None
+    fence: int = 0
+    trace_id: str | None = None
+    invoked_by: str | None = None
+    api_key_id: str | None = None
+    source: str | None = None
+    dedup_key: str | None = None
+
+
+def _inserted(run: NewRun) -> Parameters:
+    claimed = run.owner is not None
+    return {
+        "id": run.id,
+        "trigger_kind": run.trigger,
+        "status": "running" if claimed else "queued",
+        "priority": run.priority,
+        "target_kind": run.target_kind,
+        "target_id": run.target_id,
+        "schedule_id": run.schedule_id,
+        "revision": run.revision,
+        "nominal_fire_at": run.nominal_fire_at,
+        "session_id": run.session_id,
+        "scheduled_for": run.scheduled_for,
+        "claimable_at": None if claimed else run.claimable_at,
+        "waits_for": run.waits_for,
+        "lease_seconds": run.lease_seconds,
+        "owner": run.owner,
+        "claim_id": run.claim_id,
+        "fence": run.fence,
+        "attempt": int(claimed),
+        "trace_id": run.trace_id,
+        "invoked_by": run.invoked_by,
+        "api_key_id": run.api_key_id,
+        "source": run.source,
+        "dedup_key": run.dedup_key,
+    }
+
+
+async def insert(tx: Tx, runs: Sequence[NewRun]) -> None:
+    """Insert runs, each with its turn (the seed of its checkpoints) and, where it is new, its session (DSP-5)."""
+    await tx.many(
+        "runs.insert_session", [{"id": session} for session in dict.fromkeys(r.session_id for r in runs)]
+    )
+    await tx.many(
+        "runs.insert_turn",
+        [{"session_id": run.session_id, "run_id": run.id, "query": run.query} for run in runs],
+    )
+    await tx.many("runs.insert", [_inserted(run) for run in runs])
+
+
+async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
+    """Claim queued runs whose instant has come, the interactive before the scheduled, the oldest first (RUN-1)."""
+    found = await tx.tuples("runs.claimable", limit=limit)
+    scheduled = [{"schedule_id": schedule_id} for _, schedule_id in found if schedule_id is not None]
+    fences: dict[str, list[int]] = {}
+    for schedule_id, fence in await tx.many("runs.grant_fence", scheduled):
+        fences.setdefault(schedule_id, []).append(fence)
+    claimed = await tx.many(
+        "runs.claim",
+        [
+            {
+                "id": run_id,
+                "owner": owner,
+                "claim_id": claim_id,
+                "fence": fences[schedule_id].pop(0) if schedule_id in fences else 0,
+            }
+            for run_id, schedule_id in found
+        ],
+    )
+    return await by_ids(tx, [row[0] for row in claimed])
+
+
+async def by_ids(tx: Tx, ids: Iterable[str]) -> list[Row]:
+    """What a grant needs to know of each run, with the policies of its schedule."""
+    return await tx.all("runs.claimed", ids=json.dumps(list(ids)))
+
+
+async def next_claimable(tx: Tx) -> int | None:
+    """Microseconds until the next queued run may be claimed; ``None`` where none is queued."""
+    row = await tx.one("runs.next_claimable")
+    return None if row is None else row["wait_us"]
+
+
+async def renew(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]:
+    """Renew leases, guarded on owner and fence; the runs that were still held (RUN-4)."""
+    rows = [{"id": run_id, "owner": owner, "fence": fence} for run_id, fence in held]
+    return {row[0] for row in await tx.many("runs.renew", rows)}
+
+
+async def close(tx: Tx, endings: Sequence[Parameters]) -> set[str]:
+    """Close runs as their holder; the runs that were (RUN-6: one with an old fence changes nothing)."""
+    return {row[0] for row in await tx.many("runs.close", endings)}
+
+
+async def close_by_fence(tx: Tx, ending: Parameters) -> Row | None:
+    """Close a running run for whoever shows its fence: a target that completes it itself."""
+    return await tx.one("runs.close_by_fence", **ending)
+
+
+async def close_queued(
+    tx: Tx, run_id: str, status: str, error_code: str | None = None, error: str | None = None
+) -> Row | None:
+    """Close a run that nobody has claimed."""
+    return await tx.one("runs.close_queued", id=run_id, status=status, error_code=error_code, error=error)
+
+
+async def answer(tx: Tx, answers: Sequence[Parameters]) -> None:
+    """Keep answers in full in their sessions (RUN-9)."""
+    await tx.many("runs.answer", answers)
+
+
+async def requeue(
+    tx: Tx, run_id: str, fence: int, claimable_at: int, *, owner: str | None, half_done: bool
+) -> bool:
+    """Put a running run back into the queue for its next attempt, or to be resumed (RUN-8)."""
+    row = await tx.one(
+        "runs.requeue",
+        id=run_id,
+        fence=fence,
+        claimable_at=claimable_at,
+        owner=owner,
+        half_done=int(half_done),
+    )
+    return row is not None
+
+
+async def give_back(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]:
+    """Give unstarted claims back to the queue, as if they had not been made (DSP-10)."""
+    rows = [{"id": run_id, "owner": owner, "fence": fence} for run_id, fence in held]
+    return {row[0] for row in await tx.many("runs.give_back", rows)}
+
+
+async def insert_attempt(
+    tx: Tx, run_id: str, outcome: str, error_code: str | None = None, error: str | None = None
+) -> None:
+    """Keep the record of the present attempt before the run goes on to another (RUN-9)."""
+    await tx.run("runs.insert_attempt", run_id=run_id, outcome=outcome, error_code=error_code, error=error)
+
+
+async def settle(tx: Tx, rows: Sequence[Parameters]) -> None:
+    """Take the lock of ended runs off their schedules, let whoever waits for them go (RUN-3, DSP-8)."""
+    await tx.many("runs.settle", rows)
+    await tx.run("runs.settle_parallel", ids=json.dumps([row["schedule_id"] for row in rows]))
+    await tx.run("runs.free_waiting", ids=json.dumps([row["run_id"] for row in rows]))
+
+
+async def streak(tx: Tx, schedule_id: str) -> Row | None:
+    """Failure streak, its limit and the status of a schedule."""
+    return await tx.one("runs.streak", id=schedule_id)
+
+
+async def move_streak(tx: Tx, schedule_id: str, streak_now: int, error_code: str, error: str) -> None:
+    """Set the streak and keep the last failure (SCH-8)."""
+    await tx.run("runs.move_streak", id=schedule_id, streak=streak_now, error_code=error_code, error=error)
+
+
+async def expired(tx: Tx, heartbeat_timeout_us: int, calm_us: int | None, limit: int) -> list[Row]:
+    """Running runs whose lease is over or whose process is silent (RUN-7).
+
+    ``calm_us`` is how long ago the clock last jumped: what looks expired by a lease longer than that is left alone
+    (RUN-5b); ``None`` where it never did.
+    """
+    return await tx.all(
+        "runs.expired", heartbeat_timeout_us=heartbeat_timeout_us, calm_us=calm_us, limit=limit
+    )
+
+
+async def lose(tx: Tx, run_id: str, fence: int, error_code: str, error: str) -> bool:
+    """Close an expired run as lost; whether it was still running under that fence."""
+    return await tx.one("runs.lose", id=run_id, fence=fence, error_code=error_code, error=error) is not None
+
+
+async def cancels(tx: Tx, owner: str) -> list[tuple[str, str]]:
+    """The runs of this process that somebody wants cancelled, and who."""
+    return [(row[0], row[1]) for row in await tx.tuples("runs.cancels", owner=owner)]
+
+
+async def ask_cancel(tx: Tx, run_id: str, by: str) -> Row | None:
+    """Ask for a running run to be cancelled; its status, or ``None`` where it is over."""
+    return await tx.one("runs.ask_cancel", id=run_id, by=by)
+
+
+async def still_running(tx: Tx, ids: Iterable[str]) -> set[str]:
+    """Those of the runs that are not closed."""
+    return {row[0] for row in await tx.tuples("runs.unfinished", ids=json.dumps(list(ids)))}
+
+
+async def history_of_session(tx: Tx, session_id: str, run_id: str, limit: int) -> list[tuple[str, str]]:
+    """The turns (query, answer) of a session before this run, the oldest first, at most ``limit``."""
+    rows = await tx.tuples("runs.history_of_session", session_id=session_id, run_id=run_id, limit=limit)
+    return [(row[0], row[1]) for row in reversed(rows)]
+
+
+async def checkpoints(tx: Tx, run_id: str) -> list[Row]:
+    """The finished nodes of a team's run (TGT-3)."""
+    return await tx.all("runs.checkpoints", run_id=run_id)
+
+
+async def checkpoint(tx: Tx, **node: Value) -> bool:
+    """Keep a finished node, if the run is still held under that fence or the node was kept before."""
+    return await tx.one("runs.checkpoint", **node) is not None
+
+
+async def events(tx: Tx, rows: Sequence[Parameters]) -> None:
+    """Append to the runs' event streams; a zombie's, and any past the bound, change nothing."""
+    await tx.many("runs.event", rows)

@@ -1,0 +1,22 @@
+-- The processes that dispatch and work: one heartbeat row each (RUN-4, RUN-5a).
+
+-- name: start
+INSERT INTO processes (id, host, pid, version, started_at, heartbeat_at, zone_data)
+VALUES (:id, :host, :pid, :version, now_us(), now_us(), :zone_data);
+
+-- name: beat
+UPDATE processes SET heartbeat_at = now_us() WHERE id = :id AND stopped_at IS NULL RETURNING id;
+
+-- name: ticked
+UPDATE processes SET ticked_at = now_us(), tick_lag_us = :lag_us WHERE id = :id;
+
+-- name: stop
+UPDATE processes SET stopped_at = now_us() WHERE id = :id;
+
+-- name: clean
+DELETE FROM processes
+WHERE heartbeat_at < now_us() - :older_us
+  AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.owner = processes.id AND runs.lease_until IS NOT NULL);
+
+-- name: now
+SELECT now_us() AS now;

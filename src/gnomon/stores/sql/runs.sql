@@ -1,0 +1,199 @@
+-- The queue and the runs: every write by a holder carries owner and fence (HOUSE rule 6).
+
+-- name: insert
+INSERT INTO runs (
+    id, trigger_kind, status, priority, target_kind, target_id, schedule_id, revision, nominal_fire_at, session_id,
+    scheduled_for, claimable_at, waits_for, lease_seconds, lease_until, owner, claim_id, fence, attempt, started_at,
+    attempt_at, trace_id, invoked_by, api_key_id, source, dedup_key
+) VALUES (
+    :id, :trigger_kind, :status, :priority, :target_kind, :target_id, :schedule_id, :revision, :nominal_fire_at,
+    :session_id, :scheduled_for, :claimable_at, :waits_for, :lease_seconds,
+    CASE WHEN :owner IS NULL THEN NULL ELSE now_us() + :lease_seconds * 1000000 END,
+    :owner, :claim_id, :fence, :attempt,
+    CASE WHEN :owner IS NULL THEN NULL ELSE now_us() END,
+    CASE WHEN :owner IS NULL THEN NULL ELSE now_us() END,
+    :trace_id, :invoked_by, :api_key_id, :source, :dedup_key
+);
+
+-- name: insert_session
+INSERT INTO sessions (id, created_at) VALUES (:id, now_us()) ON CONFLICT (id) DO NOTHING;
+
+-- name: insert_turn
+INSERT INTO turns (session_id, run_id, query, created_at) VALUES (:session_id, :run_id, :query, now_us());
+
+-- name: claimable
+SELECT id, schedule_id FROM (
+    SELECT id, schedule_id, priority, claimable_at FROM (
+        SELECT id, schedule_id, priority, claimable_at FROM runs
+        WHERE priority = 0 AND claimable_at <= now_us() ORDER BY claimable_at LIMIT :limit
+    ) AS interactive
+    UNION ALL
+    SELECT id, schedule_id, priority, claimable_at FROM (
+        SELECT id, schedule_id, priority, claimable_at FROM runs
+        WHERE priority = 10 AND claimable_at <= now_us() ORDER BY claimable_at LIMIT :limit
+    ) AS scheduled
+) AS queue
+ORDER BY priority, claimable_at
+LIMIT :limit;
+
+-- name: next_claimable
+SELECT min(claimable_at) - now_us() AS wait_us FROM runs WHERE claimable_at IS NOT NULL;
+
+-- name: grant_fence
+UPDATE schedules SET fence = fence + 1 WHERE id = :schedule_id RETURNING id, fence;
+
+-- name: claim
+UPDATE runs SET
+    status = 'running', owner = :owner, claim_id = :claim_id, claimable_at = NULL,
+    fence = CASE WHEN :fence > fence THEN :fence ELSE fence + 1 END,
+    attempt = attempt + 1, attempt_at = now_us(), started_at = coalesce(started_at, now_us()),
+    lease_until = now_us() + lease_seconds * 1000000
+WHERE id = :id AND status = 'queued' AND claimable_at <= now_us()
+RETURNING id, fence;
+
+-- name: claimed
+SELECT
+    r.id, r.trigger_kind, r.target_kind, r.target_id, r.schedule_id, r.revision, r.nominal_fire_at, r.session_id,
+    r.fence, r.attempt, r.lease_seconds, r.trace_id, r.dedup_key, r.half_done, t.query,
+    s.session_mode, s.timeout_seconds, s.max_attempts, s.backoff_seconds, s.backoff_max_seconds, s.on_lost
+FROM runs AS r
+JOIN turns AS t ON t.session_id = r.session_id AND t.run_id = r.id
+LEFT JOIN schedules AS s ON s.id = r.schedule_id
+WHERE r.id IN (SELECT value FROM json_each(:ids));
+
+-- name: renew
+UPDATE runs SET lease_until = now_us() + lease_seconds * 1000000
+WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
+RETURNING id;
+
+-- name: close
+UPDATE runs SET
+    status = :status, finished_at = now_us(), duration_us = :duration_us, lease_until = NULL, claim_id = NULL,
+    model_calls = :model_calls, input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost,
+    response_preview = :response_preview, error_code = :error_code, error = :error
+WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
+RETURNING id;
+
+-- name: close_by_fence
+UPDATE runs SET
+    status = :status, finished_at = now_us(), duration_us = now_us() - started_at, lease_until = NULL,
+    claim_id = NULL,
+    model_calls = :model_calls, input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost,
+    response_preview = :response_preview, error_code = :error_code, error = :error
+WHERE id = :id AND fence = :fence AND status = 'running'
+RETURNING id, schedule_id, trigger_kind, session_id, fence;
+
+-- name: close_queued
+UPDATE runs SET
+    status = :status, finished_at = now_us(), claimable_at = NULL, waits_for = NULL, error_code = :error_code,
+    error = :error
+WHERE id = :id AND status = 'queued'
+RETURNING id, schedule_id, trigger_kind, session_id, fence;
+
+-- name: answer
+UPDATE turns SET output = :output, answered_at = now_us() WHERE session_id = :session_id AND run_id = :run_id;
+
+-- name: requeue
+UPDATE runs SET
+    status = 'queued', claimable_at = :claimable_at, scheduled_for = :claimable_at, lease_until = NULL, owner = NULL,
+    claim_id = NULL, half_done = CASE WHEN :half_done THEN 1 ELSE half_done END
+WHERE id = :id AND fence = :fence AND status = 'running' AND (:owner IS NULL OR owner = :owner)
+RETURNING id;
+
+-- name: give_back
+UPDATE runs SET
+    status = 'queued', claimable_at = now_us(), lease_until = NULL, owner = NULL, claim_id = NULL,
+    attempt = attempt - 1, started_at = CASE WHEN attempt = 1 THEN NULL ELSE started_at END
+WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
+RETURNING id;
+
+-- name: insert_attempt
+INSERT INTO attempts (run_id, number, fence, worker, started_at, finished_at, outcome, error_code, error)
+SELECT :run_id, attempt, fence, owner, attempt_at, now_us(), :outcome, :error_code, :error
+FROM runs WHERE id = :run_id
+ON CONFLICT (run_id, number, fence) DO NOTHING;
+
+-- name: settle
+UPDATE schedules SET
+    in_flight_run_id = CASE WHEN in_flight_run_id = :run_id THEN waiting_run_id ELSE in_flight_run_id END,
+    waiting_run_id = CASE WHEN in_flight_run_id = :run_id OR waiting_run_id = :run_id THEN NULL
+        ELSE waiting_run_id END,
+    failure_streak = CASE WHEN :clears THEN 0 ELSE failure_streak END
+WHERE id = :schedule_id;
+
+-- name: settle_parallel
+UPDATE schedules SET in_flight_run_id = (
+    SELECT max(id) FROM runs WHERE runs.schedule_id = schedules.id AND runs.finished_at IS NULL
+)
+WHERE id IN (SELECT value FROM json_each(:ids)) AND overlap = 'allow' AND in_flight_run_id IS NULL;
+
+-- name: free_waiting
+UPDATE runs SET claimable_at = CASE WHEN scheduled_for > now_us() THEN scheduled_for ELSE now_us() END,
+    waits_for = NULL
+WHERE waits_for IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
+
+-- name: streak
+SELECT failure_streak, failure_limit, status FROM schedules WHERE id = :id;
+
+-- name: move_streak
+UPDATE schedules SET failure_streak = :streak, last_error_code = :error_code, last_error = :error WHERE id = :id;
+
+-- name: expired
+SELECT
+    r.id, r.schedule_id, r.trigger_kind, r.session_id, r.fence, r.owner, r.attempt,
+    coalesce(s.on_lost, 'fail') AS on_lost, coalesce(s.max_attempts, 1) AS max_attempts, r.cancel_at,
+    CASE WHEN r.lease_until <= now_us() THEN 'lease' ELSE 'heartbeat' END AS why
+FROM runs AS r
+LEFT JOIN schedules AS s ON s.id = r.schedule_id
+LEFT JOIN processes AS p ON p.id = r.owner
+WHERE r.lease_until IS NOT NULL
+  AND (
+    (r.lease_until <= now_us() AND (:calm_us IS NULL OR r.lease_seconds * 1000000 < :calm_us))
+    OR (
+        (p.id IS NULL OR p.heartbeat_at <= now_us() - :heartbeat_timeout_us)
+        AND (:calm_us IS NULL OR :heartbeat_timeout_us < :calm_us)
+    )
+  )
+ORDER BY r.lease_until
+LIMIT :limit;
+
+-- name: lose
+UPDATE runs SET
+    status = 'lost', finished_at = now_us(),
+    duration_us = CASE WHEN now_us() > started_at THEN now_us() - started_at ELSE 0 END,
+    lease_until = NULL, claim_id = NULL, half_done = 1, error_code = :error_code, error = :error
+WHERE id = :id AND fence = :fence AND status = 'running'
+RETURNING id;
+
+-- name: cancels
+SELECT id, cancel_by FROM runs WHERE owner = :owner AND cancel_at IS NOT NULL AND finished_at IS NULL;
+
+-- name: ask_cancel
+UPDATE runs SET cancel_at = coalesce(cancel_at, now_us()), cancel_by = coalesce(cancel_by, :by)
+WHERE id = :id AND status = 'running'
+RETURNING status;
+
+-- name: unfinished
+SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'running';
+
+-- name: history_of_session
+SELECT query, output FROM turns
+WHERE session_id = :session_id AND run_id < :run_id AND output IS NOT NULL
+ORDER BY run_id DESC LIMIT :limit;
+
+-- name: checkpoints
+SELECT node, output, usage FROM checkpoints WHERE run_id = :run_id;
+
+-- name: checkpoint
+INSERT INTO checkpoints (run_id, node, fence, output, usage, created_at)
+SELECT id, :node, fence, :output, :usage, now_us() FROM runs
+WHERE id = :run_id AND fence = :fence AND owner = :owner AND status = 'running'
+ON CONFLICT (run_id, node) DO NOTHING
+RETURNING run_id;
+
+-- name: event
+INSERT INTO run_events (run_id, seq, at, kind, data)
+SELECT id, (SELECT coalesce(max(seq), 0) + 1 FROM run_events WHERE run_id = :run_id), now_us(), :kind, :data
+FROM runs WHERE id = :run_id AND fence = :fence AND status = 'running'
+  AND (SELECT count(*) FROM run_events WHERE run_id = :run_id) < :most
+RETURNING run_id;

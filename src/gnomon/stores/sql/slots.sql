@@ -1,0 +1,64 @@
+-- A slot comes due: the claim of due schedules, the ledger's row, the schedule moved on (DSP-3, DSP-5, SCH-3).
+
+-- name: claim_due
+SELECT
+    id, revision, target_kind, target_id, cadence, calendar, anchor_at, query, session_mode, session_id,
+    starts_at, ends_at, max_runs, overlap, catch_up, misfire_grace_seconds, jitter_seconds, dedup_key,
+    next_fire_at, last_fire_at, recorded_until, run_count, in_flight_run_id, waiting_run_id, fence,
+    timeout_seconds, max_attempts, backoff_seconds, backoff_max_seconds, on_lost,
+    @lease_seconds AS lease_seconds, now_us() AS now
+FROM schedules
+WHERE status = 'active' AND next_fire_at <= now_us()
+ORDER BY next_fire_at
+LIMIT :limit;
+
+-- name: next_due
+SELECT min(next_fire_at) - now_us() AS wait_us FROM schedules WHERE status = 'active';
+
+-- name: record
+INSERT INTO occurrences (
+    schedule_id, nominal_fire_at, revision, disposition, reason, coalesced_first, coalesced_last, coalesced_count,
+    run_id, session_id, created_at
+) VALUES (
+    :schedule_id, :nominal_fire_at, :revision, :disposition, :reason, :coalesced_first, :coalesced_last,
+    :coalesced_count, :run_id, :session_id, now_us()
+)
+ON CONFLICT (schedule_id, nominal_fire_at) DO NOTHING
+RETURNING schedule_id;
+
+-- name: advance
+UPDATE schedules SET
+    next_fire_at = :next_fire_at,
+    recorded_until = coalesce(:recorded_until, recorded_until),
+    last_fire_at = coalesce(:fired_at, last_fire_at),
+    run_count = run_count + :fired,
+    in_flight_run_id = coalesce(:in_flight_run_id, in_flight_run_id),
+    waiting_run_id = coalesce(:waiting_run_id, waiting_run_id),
+    fence = fence + :granted
+WHERE id = :id AND status = 'active' AND next_fire_at = :claimed_at;
+
+-- name: stop
+UPDATE schedules SET
+    status = :status, status_by = :by, status_at = now_us(), status_reason = :reason, status_until = NULL,
+    next_fire_at = NULL, last_error_code = coalesce(:error_code, last_error_code),
+    last_error = coalesce(:error, last_error)
+WHERE id = :id AND status = :from_status AND deleted_at IS NULL
+RETURNING id;
+
+-- name: note_status
+INSERT INTO status_changes (schedule_id, seq, at, status, changed_by, reason)
+SELECT :id, coalesce(max(seq), 0) + 1, now_us(), :status, :by, :reason FROM status_changes WHERE schedule_id = :id;
+
+-- name: far_ahead
+SELECT id, cadence, calendar, anchor_at, starts_at, next_fire_at, now_us() AS now
+FROM schedules
+WHERE status = 'active' AND next_fire_at > :after
+ORDER BY next_fire_at
+LIMIT :limit;
+
+-- name: realign
+UPDATE schedules SET next_fire_at = :next_fire_at
+WHERE id = :id AND status = 'active' AND next_fire_at = :claimed_at;
+
+-- name: calendars
+SELECT slug, dates FROM calendars WHERE slug IN (SELECT value FROM json_each(:slugs));
