@@ -13,10 +13,10 @@ from gnomon.cadence.civil import zone_data_version, zone_names
 from gnomon.cadence.compiled import Compiled
 from gnomon.cadence.faults import CadenceError, Fault
 from gnomon.cadence.jitter import jitter
+from gnomon.cadence.notes import Slot
 from gnomon.cadence.parsing import EVERY_RANGES, ShortMonth, Unit
 from gnomon.cadence.rule import Cadence
 from gnomon.cadence.walk import (
-    Slot,
     SlotRange,
     between,
     count_between,

@@ -26,7 +26,7 @@ FIRST_SECOND = FIRST_DAY * DAY
 LAST_SECOND = (LAST_DAY + 1) * DAY - 1
 
 # No offset in IANA data reaches 16 h, so two readings of one wall time are never further apart than this.
-_REACH = 2 * DAY
+REACH = 2 * DAY
 _CHUNK = 31_556_952  # one mean Gregorian year: a window table is built for a year at a time, when asked for
 _PROBE = 14 * DAY  # shorter than any daylight period a footer rule describes
 _CHUNKS_KEPT = 1024
@@ -78,7 +78,7 @@ class Zone:
         That is the earlier of two readings, and the first valid instant after a gap. It never falls when the
         wall time rises, which is why slots come out in order.
         """
-        window = self.window(wall - _REACH)
+        window = self.window(wall - REACH)
         while wall >= window.end + window.offset:
             window = self.window(window.end)
         return max(wall - window.offset, window.start)
@@ -87,14 +87,14 @@ class Zone:
         """Tell whether the clock shows this wall time twice."""
         shown = {
             wall - window.offset
-            for window in self.windows(wall - _REACH, wall + _REACH)
+            for window in self.windows(wall - REACH, wall + REACH)
             if window.start <= wall - window.offset < window.end
         }
         return len(shown) > 1
 
     def _offset(self, second: int) -> int:
         # Two days inside the range of datetime, so that the local side of the conversion can't leave it.
-        inside = min(max(second, FIRST_SECOND + _REACH), LAST_SECOND - _REACH)
+        inside = min(max(second, FIRST_SECOND + REACH), LAST_SECOND - REACH)
         offset = (EPOCH + timedelta(seconds=inside)).astimezone(self._tz).utcoffset()
         assert offset is not None
         return offset.days * DAY + offset.seconds
@@ -103,7 +103,7 @@ class Zone:
         if len(self._chunks) >= _CHUNKS_KEPT:
             self._chunks.clear()
         first, end = chunk * _CHUNK, (chunk + 1) * _CHUNK
-        edges = [first - _REACH, *self._changes(first - _REACH, end), end]
+        edges = [first - REACH, *self._changes(first - REACH, end), end]
         built: list[Window] = []
         peak = -(1 << 60)
         for start, stop in pairwise(edges):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gnomon.cadence.rule import Cadence
 
 _MINUTE = 60
+_WEEKDAY_NUMBERS = {day: number for number, day in enumerate(WEEKDAYS)}
 _STEPS = {Unit.MINUTE: _MINUTE, Unit.HOUR: 3600}
 
 
@@ -30,8 +31,8 @@ class Compiled(Protocol):
         """Give the first slot strictly after an instant, None where there is none."""
         ...
 
-    def slot_after(self, micros: int) -> tuple[int, int | None] | None:
-        """Give the same slot together with the wall time that the rule meant, in seconds; None for rolling."""
+    def intent_at(self, micros: int) -> int:
+        """Give the wall time (in seconds) that the rule meant by a slot: another than shown if it fell in a gap."""
         ...
 
     def latest_at(self, micros: int) -> int | None:
@@ -54,17 +55,21 @@ def compiled(rule: "Cadence", anchor_us: int | None, holidays: frozenset[date]) 
     anchor = None if anchor_us is None else anchor_us // (_MINUTE * MICRO) * _MINUTE
     if rule.unit in _STEPS:
         return RollingSlots(zone, rule.every * _STEPS[rule.unit], anchor)
-    left_out = zone.missing.union(day.toordinal() - EPOCH_ORDINAL for day in (*rule.exclude, *holidays))
+    left_out = zone.missing
+    if rule.exclude or holidays:
+        left_out = left_out.union(day.toordinal() - EPOCH_ORDINAL for day in (*rule.exclude, *holidays))
     if rule.unit is Unit.ONCE:
         return _once(rule, zone, left_out)
     # Without an anchor, phases count from 1970-01-01 and there is no first slot.
-    anchor_day = 0 if anchor is None else (anchor + zone.window(anchor).offset) // DAY
+    anchor_day = 0
+    if anchor is not None and (rule.every > 1 or rule.text is not None):
+        anchor_day = (anchor + zone.window(anchor).offset) // DAY
     if rule.text is not None:
         imported = _imported(rule, rule.text)
         dates, times = imported.form.dates(anchor_day, left_out), imported.times
     else:
         dates = _dates(rule, anchor_day, left_out)
-        times = tuple(seconds_of(clock) for clock in rule.at)
+        times = tuple(map(seconds_of, rule.at))
     return CivilSlots(zone, dates, times, FIRST_SECOND if anchor is None else anchor)
 
 
@@ -95,14 +100,14 @@ def _dates(rule: "Cadence", anchor_day: int, left_out: frozenset[int]) -> Dates:
     if rule.unit is Unit.DAY:
         return CycleDates(every_days(rule.every, anchor_day), left_out)
     if rule.unit is Unit.WEEK:
-        weekdays = [WEEKDAYS.index(day) for day in rule.days]
+        weekdays = tuple(map(_WEEKDAY_NUMBERS.__getitem__, rule.days))
         return CycleDates(every_weeks(rule.every, weekdays, anchor_day), left_out)
     return MonthDates(Cycle(month_of(anchor_day), rule.every), _pick(rule), left_out)
 
 
 def _pick(rule: "Cadence") -> DaysOfMonth:
     if rule.weekday is not None and rule.nth is not None:
-        return nth_weekday(WEEKDAYS.index(rule.weekday), rule.nth)
+        return nth_weekday(_WEEKDAY_NUMBERS[rule.weekday], rule.nth)
     if isinstance(rule.day, int):
         return day_of_month(rule.day, clamp=rule.short_month is ShortMonth.CLAMP)
     return last_day

@@ -4,30 +4,35 @@ Pure integer arithmetic; it must not know what the numbers stand for.
 """
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
 class Cycle:
     """The numbers origin + position + k * period for every k; positions are sorted, in [0, period), never empty."""
 
-    origin: int
-    period: int
-    positions: tuple[int, ...] = (0,)
+    __slots__ = ("_first", "_last", "_origin", "_period", "_positions")
+
+    def __init__(self, origin: int, period: int, positions: tuple[int, ...] = (0,)) -> None:
+        self._origin = origin
+        self._period = period
+        self._positions = positions
+        self._first = positions[0]
+        self._last = positions[-1]
 
     def at_or_after(self, number: int) -> int:
         """Give the smallest member that is not below `number`."""
-        phase = (number - self.origin) % self.period
-        index = bisect_left(self.positions, phase)
-        if index < len(self.positions):
-            return number - phase + self.positions[index]
-        return number - phase + self.period + self.positions[0]
+        phase = (number - self._origin) % self._period
+        if phase > self._last:
+            return number - phase + self._period + self._first
+        positions = self._positions
+        return number - phase + positions[bisect_left(positions, phase)]
 
     def at_or_before(self, number: int) -> int:
         """Give the largest member that is not above `number`."""
-        phase = (number - self.origin) % self.period
-        index = bisect_right(self.positions, phase)
-        return number - phase + (self.positions[index - 1] if index else self.positions[-1] - self.period)
+        phase = (number - self._origin) % self._period
+        if phase < self._first:
+            return number - phase + self._last - self._period
+        positions = self._positions
+        return number - phase + positions[bisect_right(positions, phase) - 1]
 
     def count(self, first: int, last: int) -> int:
         """Count the members in [first, last]."""
@@ -35,8 +40,8 @@ class Cycle:
 
     def holds(self, number: int) -> bool:
         """Tell whether the number is a member."""
-        return (number - self.origin) % self.period in self.positions
+        return (number - self._origin) % self._period in self._positions
 
     def _rank(self, number: int) -> int:
-        turns, phase = divmod(number - self.origin, self.period)
-        return turns * len(self.positions) + bisect_left(self.positions, phase)
+        turns, phase = divmod(number - self._origin, self._period)
+        return turns * len(self._positions) + bisect_left(self._positions, phase)

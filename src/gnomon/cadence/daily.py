@@ -3,7 +3,7 @@
 Days are numbers since 1970-01-01 in the zone of the rule. Nothing here knows times, zones or instants.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from gnomon.cadence.civil import FIRST_DAY, LAST_DAY
 from gnomon.cadence.cycle import Cycle
 
 CANDIDATE_DAYS = 400
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+WEEKDAYS: tuple[str, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 class Dates(Protocol):
@@ -30,38 +30,42 @@ class Dates(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
 class CycleDates:
     """Dates that a cycle names, at most 400 candidates a search (CAD-7)."""
 
-    cycle: Cycle
-    excluded: frozenset[int] = frozenset()
+    __slots__ = ("_excluded", "cycle")
+
+    def __init__(self, cycle: Cycle, excluded: frozenset[int] = frozenset()) -> None:
+        self.cycle = cycle
+        self._excluded = excluded
 
     def at_or_after(self, day: int) -> int | None:
         """Give the first date that is not before `day`."""
-        day = max(day, FIRST_DAY)
-        for _ in range(CANDIDATE_DAYS):
-            day = self.cycle.at_or_after(day)
-            if day not in self.excluded:
-                return day if day <= LAST_DAY else None
-            day += 1
-        return None
+        found = self.cycle.at_or_after(day)
+        if found in self._excluded or not FIRST_DAY <= found <= LAST_DAY:
+            return self._step(found, self.cycle.at_or_after, 1)
+        return found
 
     def at_or_before(self, day: int) -> int | None:
         """Give the last date that is not after `day`."""
-        day = min(day, LAST_DAY)
-        for _ in range(CANDIDATE_DAYS):
-            day = self.cycle.at_or_before(day)
-            if day not in self.excluded:
-                return day if day >= FIRST_DAY else None
-            day -= 1
-        return None
+        found = self.cycle.at_or_before(day)
+        if found in self._excluded or not FIRST_DAY <= found <= LAST_DAY:
+            return self._step(found, self.cycle.at_or_before, -1)
+        return found
 
     def count(self, first: int, last: int) -> int:
         """Count the dates in [first, last]."""
         first, last = max(first, FIRST_DAY), min(last, LAST_DAY)
-        left_out = sum(first <= day <= last and self.cycle.holds(day) for day in self.excluded)
+        left_out = sum(first <= day <= last and self.cycle.holds(day) for day in self._excluded)
         return self.cycle.count(first, last) - left_out
+
+    def _step(self, day: int, find: Callable[[int], int], direction: int) -> int | None:
+        """Go on from a date that is left out; it was the first candidate."""
+        for _ in range(CANDIDATE_DAYS - 1):
+            day = find(day + direction)
+            if day not in self._excluded and FIRST_DAY <= day <= LAST_DAY:
+                return day
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,9 @@ def every_days(every: int, anchor_day: int) -> Cycle:
     return Cycle(anchor_day, every)
 
 
-def every_weeks(every: int, weekdays: Sequence[int], anchor_day: int) -> Cycle:
-    """Count weeks from the anchor's ISO week, which starts on Monday; weekdays are 0 (Monday) to 6 (CAD-5, CAD-6)."""
-    return Cycle(anchor_day - weekday_of(anchor_day), 7 * every, tuple(sorted(weekdays)))
+def every_weeks(every: int, weekdays: tuple[int, ...], anchor_day: int) -> Cycle:
+    """Count weeks from the anchor's ISO week, which starts on Monday; weekdays are sorted, 0 (Monday) to 6 (CAD-5, CAD-6)."""
+    return Cycle(anchor_day - weekday_of(anchor_day), 7 * every, weekdays)
 
 
 def weekday_of(day: int) -> int:

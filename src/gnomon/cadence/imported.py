@@ -62,7 +62,7 @@ class WeekForm:
 
     def dates(self, anchor_day: int, left_out: frozenset[int]) -> Dates:
         """Bind to the anchor."""
-        return CycleDates(every_weeks(self.every, sorted(self.weekdays), anchor_day), left_out)
+        return CycleDates(every_weeks(self.every, tuple(sorted(self.weekdays)), anchor_day), left_out)
 
     def neighbours(self) -> bool:
         """Tell whether two weekdays in a row are chosen; Sunday and Monday are, in a rule of every week."""

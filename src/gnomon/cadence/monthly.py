@@ -3,8 +3,10 @@
 Months are numbers year * 12 + month - 1. Nothing here knows times, zones or instants.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from datetime import date
+from functools import lru_cache
 
 from gnomon.cadence.civil import EPOCH_ORDINAL, FIRST_DAY, LAST_DAY
 from gnomon.cadence.cycle import Cycle
@@ -28,8 +30,9 @@ def month_span(month: int) -> tuple[int, int]:
     """Give the first day of a month and the number of its days."""
     year, index = divmod(month, 12)
     first = date(year, index + 1, 1).toordinal() - EPOCH_ORDINAL
-    leap = index == 1 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return first, _LENGTHS[index] + leap
+    if index == 1 and year % 4 == 0 and (year % 100 != 0 or year % 400 == 0):
+        return first, 29
+    return first, _LENGTHS[index]
 
 
 class MonthDates:
@@ -47,14 +50,14 @@ class MonthDates:
         """Give the first date that is not before `day`."""
         if day > LAST_DAY:
             return None
-        month = month_of(max(day, FIRST_DAY))
+        month = month_of(day) if day >= FIRST_DAY else FIRST_MONTH
         for _ in range(CANDIDATE_MONTHS):
             month = self._cycle.at_or_after(month)
             if month > LAST_MONTH:
                 return None
-            for found in self._days(month):
-                if found >= day:
-                    return found
+            days = self._days(month)
+            if days and days[-1] >= day:
+                return days[bisect_left(days, day)]
             month += 1
         return None
 
@@ -62,14 +65,14 @@ class MonthDates:
         """Give the last date that is not after `day`."""
         if day < FIRST_DAY:
             return None
-        month = month_of(min(day, LAST_DAY))
+        month = month_of(day) if day <= LAST_DAY else LAST_MONTH
         for _ in range(CANDIDATE_MONTHS):
             month = self._cycle.at_or_before(month)
             if month < FIRST_MONTH:
                 return None
-            for found in reversed(self._days(month)):
-                if found <= day:
-                    return found
+            days = self._days(month)
+            if days and days[0] <= day:
+                return days[bisect_right(days, day) - 1]
             month -= 1
         return None
 
@@ -95,6 +98,7 @@ class MonthDates:
         return days
 
 
+@lru_cache(maxsize=64)
 def day_of_month(number: int, *, clamp: bool) -> DaysOfMonth:
     """Pick one day of the month; in a month too short for it the last day, or none (CAD-6)."""
 
@@ -111,6 +115,7 @@ def last_day(first: int, length: int) -> tuple[int, ...]:
     return (first + length - 1,)
 
 
+@lru_cache(maxsize=64)
 def nth_weekday(weekday: int, nth: int) -> DaysOfMonth:
     """Pick the n-th weekday (1 to 5) or the last one (-1); a month without a fifth has none (CAD-6)."""
 

@@ -1,53 +1,89 @@
-"""Wall time in words: how a slot is shown, and why it is not where its rule put it (CAD-8)."""
+"""Slots as people read them: wall time, offset, and why a slot is not where its rule put it (CAD-8)."""
 
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import lru_cache
 
-from gnomon.cadence.civil import DAY, EPOCH_ORDINAL, FIRST_DAY, LAST_DAY, Zone
-from gnomon.cadence.monthly import month_of, month_span
+from gnomon.cadence.civil import DAY, EPOCH, EPOCH_ORDINAL, FIRST_DAY, LAST_DAY, MICRO, REACH, Window
+from gnomon.cadence.compiled import Compiled
 from gnomon.cadence.parsing import ShortMonth
 from gnomon.cadence.rule import Cadence
 
-
-def wall_text(wall: int) -> str:
-    """Write wall time as local ISO 8601 without offset."""
-    day, clock = divmod(wall, DAY)
-    return f"{_date_text(day)}T{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}"
+_NOWHERE = Window(0, 0, 0, 0)
 
 
-def offset_text(offset: int) -> str:
-    """Write an offset as ±HH:MM, with seconds where a zone had any."""
-    sign, size = ("-", -offset) if offset < 0 else ("+", offset)
-    text = f"{sign}{size // 3600:02}:{size // 60 % 60:02}"
-    return f"{text}:{size % 60:02}" if size % 60 else text
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One slot for people: instant (UTC), wall time (ISO 8601) and offset (±HH:MM) in the rule's zone.
+
+    `note` says in plain words where the rule moved the slot (gap, overlap, clamp); None where it moved nothing.
+    """
+
+    at: datetime
+    local_time: str
+    offset: str
+    note: str | None = None
 
 
-def note_of(cadence: Cadence, zone: Zone, wall: int, intent: int) -> str | None:
-    """Say in plain words where a rule moved a slot: clamp, gap, overlap; None where it moved nothing."""
-    words = []
-    day = intent // DAY
-    if cadence.short_month is ShortMonth.CLAMP and isinstance(cadence.day, int) and cadence.day > 28:
-        first, length = month_span(month_of(day))
-        if cadence.day > length:
+class Teller:
+    """Tells the slots of one compiled rule, best in order: it remembers the window of the last one."""
+
+    def __init__(self, cadence: Cadence, rule: Compiled) -> None:
+        self._rule = rule
+        self._rolling = cadence.rolling
+        clamps = cadence.short_month is ShortMonth.CLAMP
+        self._clamped = cadence.day if clamps and isinstance(cadence.day, int) and cadence.day > 28 else None
+        self._window = _NOWHERE
+
+    def slot(self, micros: int) -> Slot:
+        """Tell one slot, given in microseconds since 1970, UTC."""
+        second = micros // MICRO
+        start, end, offset, _ = self._window
+        if not start <= second < end:
+            self._window = start, end, offset, _ = self._rule.zone.window(second)
+        wall = second + offset
+        day = wall // DAY
+        text = f"{_date_text(day)}T{_clock(wall - day * DAY)}"
+        note = None
+        # Nothing moves away from the edges of a window: a gap ends at its start, an overlap begins near its end.
+        settled = start < second < end - REACH
+        if not settled or (self._clamped and int(text[8:10]) < self._clamped):
+            note = self._note(micros, wall, settled=settled)
+        return Slot(EPOCH + timedelta(0, second), text, offset_text(offset), note)
+
+    def _note(self, micros: int, wall: int, *, settled: bool) -> str | None:
+        if self._rolling:
+            return None
+        intent = wall if settled else self._rule.intent_at(micros)
+        meant, on = _short_clock(intent % DAY), _date_text(intent // DAY)
+        words = []
+        if self._clamped and int(on[8:]) < self._clamped:
+            words.append(f"clamp: the month has no day {self._clamped}, so its last day, {on[8:]}, is used")
+        if wall != intent:
             words.append(
-                f"clamp: the month has no day {cadence.day}, so its last day, {first + length - first}, is used"
+                f"gap: {meant} does not exist on {on} (the clock goes forward), so the first valid time after it is used"
             )
-    if wall != intent:
-        words.append(
-            f"gap: {_clock_text(intent)} does not exist on {_date_text(day)} (the clock goes forward), "
-            f"so the first valid time after it is used"
-        )
-    elif zone.repeats(intent):
-        words.append(
-            f"overlap: {_clock_text(intent)} comes twice on {_date_text(day)} (the clock goes back), "
-            f"so the earlier one is used"
-        )
-    return "; ".join(words) or None
+        elif not settled and self._rule.zone.repeats(intent):
+            words.append(
+                f"overlap: {meant} comes twice on {on} (the clock goes back), so the earlier one is used"
+            )
+        return "; ".join(words) or None
 
 
-def _clock_text(wall: int) -> str:
-    clock = wall % DAY
-    text = f"{clock // 3600:02}:{clock // 60 % 60:02}"
-    return f"{text}:{clock % 60:02}" if clock % 60 else text
+@lru_cache(maxsize=1024)
+def offset_text(offset: int) -> str:
+    """Write an offset in seconds as ±HH:MM, with seconds where a zone had any."""
+    sign, size = ("-", -offset) if offset < 0 else ("+", offset)
+    return f"{sign}{_short_clock(size)}"
+
+
+@lru_cache(maxsize=4096)
+def _clock(clock: int) -> str:
+    return f"{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}"
+
+
+def _short_clock(clock: int) -> str:
+    return _clock(clock).removesuffix(":00") if clock % 60 == 0 else _clock(clock)
 
 
 def _date_text(day: int) -> str:

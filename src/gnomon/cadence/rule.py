@@ -12,7 +12,13 @@ from typing import Any, Literal, Self
 
 from gnomon.cadence import parsing
 from gnomon.cadence.compiled import Compiled, compiled
+from gnomon.cadence.faults import CadenceError, Fault, shown
 from gnomon.cadence.parsing import ShortMonth, Unit
+
+_CHECKED = frozenset({"anchor", "exclude", "calendar", Unit.CRON.value, Unit.RRULE.value})
+_decode = json.JSONDecoder().raw_decode
+_UNITS = {unit.value: unit for unit in Unit}
+_SHORT_MONTHS: dict[str | None, ShortMonth | None] = {None: None} | {kind.value: kind for kind in ShortMonth}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +48,14 @@ class Cadence:
         """Check a written rule, in any form of the contract; CadenceError with all its faults at once."""
         return cls(**parsing.read(given))
 
-    @classmethod
-    def from_stored(cls, stored: str | Mapping[str, Any]) -> Self:
-        """Read back what `to_json` gave, as text or as a mapping; CadenceError if it has gone bad since."""
-        return cls.parse(json.loads(stored) if isinstance(stored, str) else stored)
+    @staticmethod
+    def from_stored(stored: str | Mapping[str, Any]) -> "Cadence":
+        """Read back what `to_json` gave, as text or as a mapping.
+
+        It is trusted, which saves most of the time; what can't have come from `to_json` raises CadenceError, here or
+        when the rule is compiled. A text that was read before is not read again.
+        """
+        return _stored_text(stored) if isinstance(stored, str) else _stored(stored)
 
     @property
     def rolling(self) -> bool:
@@ -86,4 +96,42 @@ class Cadence:
 
 @lru_cache(maxsize=4096)
 def _compiled(rule: Cadence, anchor_us: int | None, holidays: frozenset[date]) -> Compiled:
-    return compiled(rule, anchor_us, holidays)
+    try:
+        return compiled(rule, anchor_us, holidays)
+    except CadenceError:
+        raise
+    except (LookupError, TypeError, ValueError):
+        raise CadenceError((Fault("", "not a cadence that parse would have accepted"),)) from None
+
+
+@lru_cache(maxsize=4096)
+def _stored_text(text: str) -> Cadence:
+    text = text.strip()
+    try:
+        given, end = _decode(text)
+    except (ValueError, RecursionError):
+        given, end = None, 0
+    return _stored(given if end == len(text) else None)
+
+
+def _stored(given: Any) -> Cadence:
+    try:
+        if not _CHECKED.isdisjoint(given):
+            return Cadence.parse(given)
+        get = given.get
+        unit, at = _UNITS[given["unit"]], get("at", ())
+        return Cadence(
+            unit,
+            given["every"],
+            (at,) if isinstance(at, str) else tuple(at),
+            given["zone"],
+            tuple(get("days", ())),
+            get("day"),
+            _SHORT_MONTHS[get("short_month")],
+            get("weekday"),
+            get("nth"),
+        )
+    except CadenceError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError):
+        raise CadenceError((Fault("", f"not a stored cadence: {shown(given)}"),)) from None

@@ -10,22 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from gnomon.cadence.civil import EPOCH, MICRO, Zone
+from gnomon.cadence.civil import EPOCH, MICRO
 from gnomon.cadence.compiled import Compiled, micros_of
-from gnomon.cadence.notes import note_of, offset_text, wall_text
+from gnomon.cadence.notes import Slot, Teller
 from gnomon.cadence.rule import Cadence
 
 _NONE: frozenset[date] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One slot for people: instant, wall time and offset in the rule's zone, and a note where a rule moved it."""
-
-    at: datetime
-    local_time: str
-    offset: str
-    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +87,13 @@ def preview(
 ) -> list[Slot]:
     """Give up to `count` slots strictly after an instant, each with its wall time and its note (CAD-8)."""
     rule = _compiled(cadence, anchor, holidays)
-    micros = micros_of(after)
+    teller = Teller(cadence, rule)
+    found = rule.next_after(micros_of(after))
     slots: list[Slot] = []
-    while len(slots) < count:
-        found = rule.slot_after(micros)
-        if found is None:
-            break
-        micros, intent = found
-        slots.append(_slot(cadence, rule.zone, micros, intent))
+    while found is not None and len(slots) < count:
+        slots.append(teller.slot(found))
+        found = rule.next_after(found)
     return slots
-
-
-def _slot(cadence: Cadence, zone: Zone, micros: int, intent: int | None) -> Slot:
-    second = micros // MICRO
-    offset = zone.window(second).offset
-    note = None if intent is None else note_of(cadence, zone, second + offset, intent)
-    return Slot(_datetime(micros), wall_text(second + offset), offset_text(offset), note)
 
 
 def _walk(rule: Compiled, start: int, end: int) -> Iterator[datetime]:
@@ -131,4 +112,4 @@ def _instant(micros: int | None) -> datetime | None:
 
 
 def _datetime(micros: int) -> datetime:
-    return EPOCH + timedelta(microseconds=micros)
+    return EPOCH + timedelta(0, micros // MICRO)

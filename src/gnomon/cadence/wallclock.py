@@ -7,37 +7,57 @@ s is f of the first intent after m(s), and the slot at or before s is f of the l
 
 from bisect import bisect_right
 
-from gnomon.cadence.civil import DAY, FIRST_SECOND, LAST_SECOND, MICRO, Zone
+from gnomon.cadence.civil import DAY, FIRST_SECOND, LAST_SECOND, MICRO, Window, Zone
 from gnomon.cadence.daily import Dates
+
+_NOWHERE = Window(0, 0, 0, 0)
 
 
 class CivilSlots:
     """Compiled `once`, `day`, `week`, `month`, cron or RRULE; works on integers of microseconds, UTC."""
 
-    __slots__ = ("_dates", "_floor", "_times", "_window", "zone")
+    __slots__ = ("_dates", "_first", "_floor", "_last", "_times", "_window", "zone")
 
     def __init__(self, zone: Zone, dates: Dates, times: tuple[int, ...], floor: int) -> None:
         self.zone = zone
         self._dates = dates
         self._times = times
+        self._first = times[0]
+        self._last = times[-1]
         self._floor = max(floor, FIRST_SECOND)
-        self._window = zone.window(self._floor)
+        self._window = _NOWHERE
 
     def next_after(self, micros: int) -> int | None:
         """Give the first slot strictly after an instant (CAD-8), None where there is none."""
-        found = self.slot_after(micros)
-        return found and found[0]
-
-    def slot_after(self, micros: int) -> tuple[int, int] | None:
-        """Give the slot after an instant together with the wall time (in seconds) that the rule meant."""
-        second = max(micros // MICRO, self._floor - 1)
-        if second > LAST_SECOND:
-            return None
-        intent = self._intent_after(self._shown(second))
+        # Written out in one piece: this is the call that every tick makes for every due schedule.
+        second = micros // MICRO
+        if second < self._floor:
+            second = self._floor - 1
+        start, end, offset, peak = self._window
+        if not start <= second < end:
+            if second > LAST_SECOND:
+                return None
+            self._window = start, end, offset, peak = self.zone.window(second)
+        wall = second + offset
+        if wall < peak:
+            wall = peak - 1
+        intent = self._intent_after(wall)
         if intent is None:
             return None
-        instant = self._instant(intent)
-        return (instant * MICRO, intent) if instant <= LAST_SECOND else None
+        instant = intent - offset
+        if instant >= end:
+            instant = self.zone.resolve(intent)
+        return instant * MICRO if instant <= LAST_SECOND else None
+
+    def intent_at(self, micros: int) -> int:
+        """Give the wall time (in seconds) that the rule meant by a slot: another than shown if it fell in a gap."""
+        second = micros // MICRO
+        start, _, offset, peak = self.zone.window(second)
+        shown = second + offset
+        if second > start or shown <= peak:
+            return shown
+        intent = self._intent_after(self._shown(second - 1))
+        return shown if intent is None else intent
 
     def latest_at(self, micros: int) -> int | None:
         """Give the last slot at or before an instant, None where there is none."""
@@ -47,7 +67,7 @@ class CivilSlots:
         intent = self._intent_at(self._shown(second))
         if intent is None:
             return None
-        instant = self._instant(intent)
+        instant = self.zone.resolve(intent)
         return instant * MICRO if instant >= self._floor else None
 
     def count_between(self, start: int, end: int) -> tuple[int, int, int] | None:
@@ -68,26 +88,20 @@ class CivilSlots:
         return first, last, count
 
     def _shown(self, second: int) -> int:
-        window = self._window
-        if not window.start <= second < window.end:
-            self._window = window = self.zone.window(second)
-        return max(second + window.offset, window.peak - 1)
-
-    def _instant(self, intent: int) -> int:
-        window = self._window
-        if window.peak <= intent < window.end + window.offset:
-            return max(intent - window.offset, window.start)
-        return self.zone.resolve(intent)
+        """Give the latest wall time that the clock has shown up to an instant."""
+        _, _, offset, peak = self.zone.window(second)
+        return max(second + offset, peak - 1)
 
     def _intent_after(self, wall: int) -> int | None:
-        day, clock = divmod(wall, DAY)
-        times = self._times
-        if clock >= times[-1]:
-            day, clock = day + 1, -1
-        found = self._dates.at_or_after(day)
-        if found is None:
-            return None
-        return found * DAY + (times[bisect_right(times, clock)] if found == day else times[0])
+        day = wall // DAY
+        clock = wall - day * DAY
+        if clock >= self._last:
+            found = self._dates.at_or_after(day + 1)
+        else:
+            found = self._dates.at_or_after(day)
+            if found == day and clock >= self._first:
+                return day * DAY + self._times[bisect_right(self._times, clock)]
+        return None if found is None else found * DAY + self._first
 
     def _intent_at(self, wall: int) -> int | None:
         day, clock = divmod(wall, DAY)
