@@ -87,7 +87,7 @@ async def insert(tx: Tx, runs: Sequence[NewRun]) -> None:
 async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
     """Claim queued runs whose instant has come, the interactive before the scheduled, the oldest first (RUN-1)."""
     found = await tx.tuples("runs.claimable", limit=limit)
-    scheduled = [{"schedule_id": schedule_id} for _, schedule_id in found if schedule_id is not None]
+    scheduled: list[Parameters] = [{"schedule_id": schedule_id} for _, schedule_id in found if schedule_id is not None]
     fences: dict[str, list[int]] = {}
     for schedule_id, fence in await tx.many("runs.grant_fence", scheduled):
         fences.setdefault(schedule_id, []).append(fence)
@@ -119,7 +119,7 @@ async def next_claimable(tx: Tx) -> int | None:
 
 async def renew(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]:
     """Renew leases, guarded on owner and fence; the runs that were still held (RUN-4)."""
-    rows = [{"id": run_id, "owner": owner, "fence": fence} for run_id, fence in held]
+    rows: list[Parameters] = [{"id": run_id, "owner": owner, "fence": fence} for run_id, fence in held]
     return {row[0] for row in await tx.many("runs.renew", rows)}
 
 
@@ -162,7 +162,7 @@ async def requeue(
 
 async def give_back(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]:
     """Give unstarted claims back to the queue, as if they had not been made (DSP-10)."""
-    rows = [{"id": run_id, "owner": owner, "fence": fence} for run_id, fence in held]
+    rows: list[Parameters] = [{"id": run_id, "owner": owner, "fence": fence} for run_id, fence in held]
     return {row[0] for row in await tx.many("runs.give_back", rows)}
 
 
@@ -214,6 +214,11 @@ async def cancels(tx: Tx, owner: str) -> list[tuple[str, str]]:
 async def ask_cancel(tx: Tx, run_id: str, by: str) -> Row | None:
     """Ask for a running run to be cancelled; its status, or ``None`` where it is over."""
     return await tx.one("runs.ask_cancel", id=run_id, by=by)
+
+
+async def still_held(tx: Tx, run_id: str, owner: str, fence: int) -> bool:
+    """Whether this owner holds the run under this fence."""
+    return await tx.one("runs.held", id=run_id, owner=owner, fence=fence) is not None
 
 
 async def still_running(tx: Tx, ids: Iterable[str]) -> set[str]:

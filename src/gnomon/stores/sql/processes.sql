@@ -5,10 +5,10 @@ INSERT INTO processes (id, host, pid, version, started_at, heartbeat_at, zone_da
 VALUES (:id, :host, :pid, :version, now_us(), now_us(), :zone_data);
 
 -- name: beat
-UPDATE processes SET heartbeat_at = now_us() WHERE id = :id AND stopped_at IS NULL RETURNING id;
-
--- name: ticked
-UPDATE processes SET ticked_at = now_us(), tick_lag_us = :lag_us WHERE id = :id;
+UPDATE processes SET
+    heartbeat_at = now_us(), ticked_at = coalesce(:ticked_at, ticked_at), tick_lag_us = coalesce(:lag_us, tick_lag_us)
+WHERE id = :id AND stopped_at IS NULL
+RETURNING id;
 
 -- name: stop
 UPDATE processes SET stopped_at = now_us() WHERE id = :id;

@@ -173,6 +173,9 @@ UPDATE runs SET cancel_at = coalesce(cancel_at, now_us()), cancel_by = coalesce(
 WHERE id = :id AND status = 'running'
 RETURNING status;
 
+-- name: held
+SELECT id FROM runs WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running';
+
 -- name: unfinished
 SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'running';
 

@@ -1,0 +1,305 @@
+"""The end of runs: record closed, counters moved, lock taken off, in one fenced write for all that have gathered.
+
+Runs end one by one; what has ended while a write was under way goes into the next one together. A release can't throw
+(RUN-3): a write that fails is tried again, then run by run, then reduced to taking the lock off; after that the lease
+does it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import structlog
+
+from gnomon.domain import streak
+from gnomon.domain.audit import Action
+from gnomon.domain.errors import FenceStale, Unavailable
+from gnomon.domain.grant import Grant
+from gnomon.domain.invocation import Usage
+from gnomon.domain.run import RunError, RunStatus, Trigger, preview
+from gnomon.ports.clock import Clock
+from gnomon.ports.wakeup import Wakeup
+from gnomon.stores import audit, runs, slots
+from gnomon.stores.audit import NewEntry
+from gnomon.stores.database import Database, Tx, Value
+
+_log = structlog.get_logger()
+RETRY_SECONDS = (0.05, 0.2, 1.0, 3.0, 10.0, 30.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a claimed run ended, by its holder. With ``retry_at`` (microseconds) it goes back into the queue."""
+
+    grant: Grant
+    owner: str
+    status: RunStatus
+    output: str | None
+    usage: Usage | None
+    error: RunError | None
+    duration_seconds: float
+    retry_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A run that has just been closed, by whoever: what its schedule must learn."""
+
+    run_id: str
+    schedule_id: str | None
+    trigger: str
+    status: RunStatus
+    error: RunError | None
+
+
+class Closing:
+    """Gathers endings and writes them together."""
+
+    def __init__(self, database: Database, clock: Clock, wakeup: Wakeup) -> None:
+        self._database = database
+        self._clock = clock
+        self._wakeup = wakeup
+        self._gathered: list[tuple[Ending, asyncio.Future[bool]]] = []
+        self._flusher: asyncio.Task[None] | None = None
+
+    async def close(self, ending: Ending) -> bool:
+        """Write the ending; whether it landed. ``False``: another fence holds the run, nothing was changed."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._gathered.append((ending, future))
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.create_task(self._flush(), name="gnomon-close")
+        return await future
+
+    async def complete(
+        self, run_id: str, fence: int, status: RunStatus, output: str | None, usage: Usage | None
+    ) -> None:
+        """Close a run for its target, which took the work with a 202 and shows the fence (CONTRACT, ``/complete``).
+
+        Raises:
+            FenceStale: the run is over, or another fence holds it; nothing but the audit was written.
+        """
+        error = (
+            None if status is RunStatus.SUCCEEDED else RunError("reported", output or "The target failed.")
+        )
+
+        async def work(tx: Tx) -> bool:
+            row = await runs.close_by_fence(
+                tx, _closing_row(run_id, fence, status, output, usage or Usage(), error)
+            )
+            if row is None:
+                await audit.append_many(tx, [_fenced(run_id, fence, "target")])
+                return False
+            if output is not None:
+                await runs.answer(tx, [{"session_id": row["session_id"], "run_id": run_id, "output": output}])
+            await audit.append_many(tx, [_released(run_id, fence, "target", status)])
+            await settle(tx, [Closed(run_id, row["schedule_id"], row["trigger_kind"], status, error)])
+            return True
+
+        landed = await self._database.write(work)
+        self._wakeup.notify()
+        if not landed:
+            raise FenceStale(
+                f"Run {run_id} is not held under fence {fence} any more: it is over, or it was given to somebody else. "
+                "Nothing was changed; drop the work.",
+                data={"run_id": run_id, "fence": fence},
+            )
+
+    async def _flush(self) -> None:
+        while self._gathered:
+            batch, self._gathered = self._gathered, []
+            landed = await self._write([ending for ending, _ in batch])
+            notify = False
+            for ending, future in batch:
+                if not future.done():
+                    future.set_result(ending.grant.run_id in landed)
+                notify = notify or ending.retry_at is not None or ending.status is not RunStatus.SUCCEEDED
+            if notify:
+                self._wakeup.notify()
+
+    async def _write(self, endings: list[Ending]) -> set[str]:
+        """Write a batch, come what may; the runs whose ending landed."""
+        for pause in (*RETRY_SECONDS, None):
+            try:
+                return await self._database.write(lambda tx: _close(tx, endings))
+            except Unavailable as error:
+                if error.code == "stopping" or pause is None:
+                    break
+                _log.warning("close_delayed", runs=len(endings), error=error.message)
+                await self._clock.wait(pause)
+            except Exception:
+                _log.exception("close_failed", runs=len(endings))
+                break
+        if len(endings) == 1:
+            return await self._release_alone(endings[0])
+        landed: set[str] = set()
+        for ending in endings:
+            landed |= await self._write([ending])
+        return landed
+
+    async def _release_alone(self, ending: Ending) -> set[str]:
+        """The last resort takes nothing but the lock off; if that fails too, the lease does (RUN-3)."""
+        bare = replace(
+            ending,
+            status=RunStatus.FAILED,
+            output=None,
+            usage=None,
+            retry_at=None,
+            error=RunError("close_failed", "The run ended, but its record could not be written in full."),
+        )
+        try:
+            return await self._database.write(lambda tx: _close(tx, [bare]))
+        except Exception:
+            _log.exception("release_left_to_the_lease", run_id=ending.grant.run_id)
+            return set()
+
+
+async def _close(tx: Tx, endings: Sequence[Ending]) -> set[str]:
+    final = [ending for ending in endings if ending.retry_at is None]
+    landed = await runs.close(tx, [_row(ending) for ending in final]) if final else set()
+    closed = [ending for ending in final if ending.grant.run_id in landed]
+    await runs.answer(
+        tx,
+        [
+            {
+                "session_id": ending.grant.session_id,
+                "run_id": ending.grant.run_id,
+                "output": ending.output,
+            }
+            for ending in closed
+            if ending.output is not None
+        ],
+    )
+    await settle(
+        tx,
+        [
+            Closed(
+                ending.grant.run_id,
+                ending.grant.schedule_id,
+                ending.grant.trigger,
+                ending.status,
+                ending.error,
+            )
+            for ending in closed
+        ],
+    )
+    for ending in endings:
+        if ending.retry_at is not None and await _retry(tx, ending):
+            landed.add(ending.grant.run_id)
+    await audit.append_many(
+        tx,
+        [
+            _released(
+                ending.grant.run_id,
+                ending.grant.fence,
+                ending.owner,
+                ending.status if ending.retry_at is None else RunStatus.QUEUED,
+            )
+            if ending.grant.run_id in landed
+            else _fenced(ending.grant.run_id, ending.grant.fence, ending.owner)
+            for ending in endings
+        ],
+    )
+    return landed
+
+
+async def _retry(tx: Tx, ending: Ending) -> bool:
+    """Back into the queue for the next attempt, the record of this one kept."""
+    assert ending.retry_at is not None
+    grant, error = ending.grant, ending.error
+    held = await runs.still_held(tx, grant.run_id, ending.owner, grant.fence)
+    if not held:
+        return False
+    await runs.insert_attempt(
+        tx,
+        grant.run_id,
+        ending.status,
+        None if error is None else error.code,
+        None if error is None else error.message,
+    )
+    return await runs.requeue(
+        tx, grant.run_id, grant.fence, ending.retry_at, owner=ending.owner, half_done=False
+    )
+
+
+async def settle(tx: Tx, closed: Sequence[Closed]) -> None:
+    """What the schedules of ended runs learn: the lock is off, the streak moved, too many failures stop it (SCH-8).
+
+    A run that a person started moves no streak (SCH-11); a cancel moves it in neither direction.
+    """
+    of_schedules = [run for run in closed if run.schedule_id is not None]
+    if not of_schedules:
+        return
+    await runs.settle(
+        tx,
+        [
+            {
+                "run_id": run.run_id,
+                "schedule_id": run.schedule_id,
+                "clears": int(run.trigger == Trigger.SCHEDULE and run.status is RunStatus.SUCCEEDED),
+            }
+            for run in of_schedules
+        ],
+    )
+    for run in of_schedules:
+        if run.trigger == Trigger.SCHEDULE and streak.moved(0, run.status):
+            await _failed(tx, run)
+
+
+async def _failed(tx: Tx, run: Closed) -> None:
+    assert run.schedule_id is not None
+    row = await runs.streak(tx, run.schedule_id)
+    if row is None:
+        return
+    now, limit = streak.moved(row["failure_streak"], run.status), row["failure_limit"]
+    error = run.error or RunError(run.status, f"The run ended {run.status}.")
+    await runs.move_streak(tx, run.schedule_id, now, error.code, error.message)
+    detail: dict[str, object] = {"run_id": run.run_id, "failures": now, "limit": limit, "error": error.code}
+    if streak.stops(now, limit):
+        reason = f"{now} failures in a row"
+        if await slots.stop(tx, run.schedule_id, "active", "error", "watchdog", reason):
+            await audit.append_many(
+                tx, [NewEntry("watchdog", Action.FAIL_OUT, "schedule", run.schedule_id, None, detail)]
+            )
+    elif streak.warns(now, limit):
+        _log.warning("schedule_keeps_failing", schedule_id=run.schedule_id, **detail)
+        await audit.append_many(
+            tx, [NewEntry("watchdog", Action.WARN, "schedule", run.schedule_id, None, detail)]
+        )
+
+
+def _row(ending: Ending) -> dict[str, Value]:
+    row = _closing_row(
+        ending.grant.run_id,
+        ending.grant.fence,
+        ending.status,
+        ending.output,
+        ending.usage or Usage(),
+        ending.error,
+    )
+    return row | {"owner": ending.owner, "duration_us": round(ending.duration_seconds * 1_000_000)}
+
+
+def _closing_row(  # noqa: PLR0917 - a row has as many columns as it has
+    run_id: str, fence: int, status: RunStatus, output: str | None, usage: Usage, error: RunError | None
+) -> dict[str, Value]:
+    used = usage != Usage()
+    return {
+        "id": run_id,
+        "fence": fence,
+        "status": status.value,
+        "model_calls": usage.model_calls if used else None,
+        "input_tokens": usage.input_tokens if used else None,
+        "output_tokens": usage.output_tokens if used else None,
+        "cost": usage.cost if used else None,
+        "response_preview": preview(output) if output else None,
+        "error_code": None if error is None else error.code,
+        "error": None if error is None else error.message,
+    }
+
+
+def _released(run_id: str, fence: int, owner: str, status: RunStatus) -> NewEntry:
+    return NewEntry(owner, Action.RELEASE, "run", run_id, fence, {"status": status.value})
+
+
+def _fenced(run_id: str, fence: int, owner: str) -> NewEntry:
+    return NewEntry(owner, Action.FENCED, "run", run_id, fence, {"refused": "close"})

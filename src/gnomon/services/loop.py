@@ -1,0 +1,82 @@
+"""The loop around a tick: when it is called again, and what happens when it fails.
+
+A tick says how long it may be left alone; the loop waits that long, never longer than its bound, and at once when the
+signal comes. Waits are measured on the monotonic clock and short enough that a wall clock that jumps, or a laptop that
+slept, is noticed within one bound (DSP-1).
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from gnomon.domain.errors import Unavailable
+from gnomon.ports.clock import Clock
+from gnomon.ports.wakeup import Wakeup
+
+_log = structlog.get_logger()
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
+
+
+class Loop:
+    """Calls one ``tick`` for ever, until it is stopped."""
+
+    def __init__(
+        self,
+        name: str,
+        tick: Callable[[], Awaitable[float | None]],
+        *,
+        clock: Clock,
+        wakeup: Wakeup,
+        most_seconds: float,
+        listens: bool = True,
+    ) -> None:
+        self.name = name
+        self._tick = tick
+        self._clock = clock
+        self._wakeup = wakeup
+        self._most = most_seconds
+        self._listens = listens
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self.ticked_at: float | None = None  # monotonic, of the last tick that ended well
+        self.ticked_at_us: int | None = None
+
+    def start(self) -> None:
+        """Start ticking, at once."""
+        self._task = asyncio.create_task(self._run(), name=f"gnomon-{self.name}")
+
+    async def stop(self) -> None:
+        """Let a tick that is under way end, and stop."""
+        self._stopping.set()
+        self._wakeup.notify()
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while not self._stopping.is_set():
+            seen = self._wakeup.version
+            try:
+                wait = await self._tick()
+            except Exception as error:
+                if isinstance(error, Unavailable):
+                    _log.warning("tick_failed", loop=self.name, error=error.message, retry_in=pause)
+                else:
+                    _log.exception("tick_failed", loop=self.name, retry_in=pause)
+                await self._wait(self._wakeup.version, pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                continue
+            pause = _FIRST_PAUSE
+            self.ticked_at, self.ticked_at_us = self._clock.monotonic(), self._clock.micros()
+            await self._wait(seen, self._most if wait is None else min(max(wait, 0.0), self._most))
+
+    async def _wait(self, seen: int, seconds: float) -> None:
+        if self._stopping.is_set():
+            return
+        if self._listens:
+            await self._wakeup.wait(seen, seconds)
+        else:
+            stopping = asyncio.create_task(self._stopping.wait())
+            await asyncio.wait({stopping}, timeout=seconds)
+            stopping.cancel()

@@ -1,0 +1,208 @@
+"""The heartbeat of a process and of the leases it holds, on a thread and a connection of their own (RUN-4, RUN-5).
+
+A target that blocks the event loop can't starve it. A run whose lease could not be renewed, or whose process could not
+write its heartbeat, is given up here before the earlier of the two ends, by the monotonic clock: its process groups are
+killed from this very thread, and the loop is told.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+
+import structlog
+
+from gnomon.domain.errors import GnomonError
+from gnomon.ports.clock import Clock
+from gnomon.stores import processes, runs
+from gnomon.stores.database import Database, DirectDatabase, Tx
+
+_log = structlog.get_logger()
+_LOOK_SECONDS = 1.0  # how often the deadlines are looked at, whatever else happens
+
+
+@dataclass(slots=True)
+class Hold:
+    """One held run, as this thread sees it. Instants are monotonic seconds."""
+
+    run_id: str
+    fence: int
+    lease_seconds: float
+    sent_at: float  # before the claim or the last renewal that landed was sent
+    on_lost: Callable[[str], None]
+    groups: set[int] = field(default_factory=set)
+
+    def ends_at(self, margin: float) -> float:
+        """When this process must have stopped working on the run."""
+        return self.sent_at + self.lease_seconds - min(margin, self.lease_seconds / 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What a process tells with its heartbeat: its last tick and how late it was (OPS-5a)."""
+
+    ticked_at: int | None
+    lag_us: int | None
+
+
+class Renewal:
+    """Holds the leases of one process. Every method is safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        process_id: str,
+        heartbeat_seconds: float,
+        heartbeat_timeout_seconds: float,
+        kill_group: Callable[[int], None],
+        pulse: Callable[[], Pulse] = lambda: Pulse(None, None),
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._process_id = process_id
+        self._every = heartbeat_seconds
+        self._timeout = heartbeat_timeout_seconds
+        self._margin = min(heartbeat_seconds, heartbeat_timeout_seconds / 4)
+        self._kill_group = kill_group
+        self._pulse = pulse
+        self._holds: dict[str, Hold] = {}
+        self._lock = Lock()
+        self._stop = Event()
+        self._beat_at = clock.monotonic()
+        self._next_beat = self._beat_at + heartbeat_seconds
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread; the process's row is in the database by now."""
+        self._beat_at = self._clock.monotonic()
+        self._thread = Thread(target=self._work, name="gnomon-renew", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Stop last of all: what is still held is left to its lease."""
+        self._stop.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    def hold(
+        self, run_id: str, fence: int, lease_seconds: float, taken_at: float, on_lost: Callable[[str], None]
+    ) -> None:
+        """Take a claimed run into care; ``on_lost(run_id)`` is called, from this thread, if it is given up."""
+        with self._lock:
+            self._holds[run_id] = Hold(run_id, fence, lease_seconds, taken_at, on_lost)
+
+    def drop(self, run_id: str) -> None:
+        """The run is over: nobody renews it any more."""
+        with self._lock:
+            self._holds.pop(run_id, None)
+
+    def add_group(self, run_id: str, pgid: int) -> None:
+        """A process group works for the run; if the run was given up already, it is killed at once."""
+        with self._lock:
+            hold = self._holds.get(run_id)
+            if hold is not None:
+                hold.groups.add(pgid)
+        if hold is None:
+            self._kill_group(pgid)
+
+    def remove_group(self, run_id: str, pgid: int) -> None:
+        """The group is gone."""
+        with self._lock:
+            hold = self._holds.get(run_id)
+            if hold is not None:
+                hold.groups.discard(pgid)
+
+    def holds(self, run_id: str) -> bool:
+        """Whether this process may still act on the run, by its own clock: asked right before every step out."""
+        now = self._clock.monotonic()
+        with self._lock:
+            hold = self._holds.get(run_id)
+            return hold is not None and now < min(hold.ends_at(self._margin), self._process_ends_at())
+
+    def _process_ends_at(self) -> float:
+        return self._beat_at + self._timeout - self._margin
+
+    def tick(self, database: DirectDatabase) -> None:
+        """Fence what is out of time, beat when it is time, renew what is past a third of its lease."""
+        self._fence_overdue()
+        now = self._clock.monotonic()
+        with self._lock:
+            due = [
+                hold
+                for hold in self._holds.values()
+                if now >= hold.sent_at + min(hold.lease_seconds / 3, 3_600)
+            ]
+        if now < self._next_beat and not due:
+            return
+        self._next_beat = now + self._every
+        try:
+            alive, renewed = database.write(lambda tx: self._write(tx, due))
+        except GnomonError as error:
+            _log.warning("heartbeat_failed", error=error.message)
+            self._next_beat = now + min(self._every, _LOOK_SECONDS)
+        else:
+            self._renewed(now, due, renewed, alive=alive)
+        self._fence_overdue()
+
+    async def _write(self, tx: Tx, due: list[Hold]) -> tuple[bool, set[str]]:
+        pulse = self._pulse()
+        alive = await processes.beat(tx, self._process_id, pulse.ticked_at, pulse.lag_us)
+        renewed = await runs.renew(tx, self._process_id, [(hold.run_id, hold.fence) for hold in due])
+        return alive, renewed
+
+    def _renewed(self, sent_at: float, due: list[Hold], renewed: set[str], *, alive: bool) -> None:
+        if alive:
+            self._beat_at = sent_at
+        lost: list[Hold] = []
+        with self._lock:
+            for hold in due:
+                if hold.run_id in renewed:
+                    hold.sent_at = sent_at
+                elif self._holds.get(hold.run_id) is hold:
+                    lost.append(hold)
+        self._give_up(lost, "the lease was taken away")
+
+    def _fence_overdue(self) -> None:
+        now = self._clock.monotonic()
+        with self._lock:
+            end = self._process_ends_at()
+            lost = [hold for hold in self._holds.values() if now >= min(hold.ends_at(self._margin), end)]
+        self._give_up(lost, "the lease could not be renewed in time")
+
+    def _give_up(self, lost: list[Hold], why: str) -> None:
+        for hold in lost:
+            with self._lock:
+                if self._holds.get(hold.run_id) is not hold:
+                    continue
+                del self._holds[hold.run_id]
+                groups = set(hold.groups)
+            _log.error("lease_lost", run_id=hold.run_id, fence=hold.fence, why=why)
+            for pgid in groups:
+                self._kill_group(pgid)
+            hold.on_lost(hold.run_id)
+
+    def _work(self) -> None:
+        database: DirectDatabase | None = None
+        while not self._stop.is_set():
+            try:
+                if database is None:
+                    database = self._database.direct()
+                self.tick(database)
+            except Exception:
+                _log.exception("renewal_failed")
+                _close(database)
+                database = None
+                self._fence_overdue()
+            self._stop.wait(_LOOK_SECONDS)
+        _close(database)
+
+
+def _close(database: DirectDatabase | None) -> None:
+    """Close a connection that may be broken."""
+    if database is not None:
+        try:
+            database.close()
+        except Exception:
+            _log.exception("renewal_connection_close_failed")

@@ -1,0 +1,250 @@
+"""The runner: works on claimed runs, at most so many at a time (RUN-2 … RUN-6, RUN-10, DSP-10).
+
+``tick()`` claims what is queued while there is room, stops whom somebody wants cancelled, and ends by force what is
+over its hard timeout; the runs themselves are tasks of the event loop.
+"""
+
+import asyncio
+from functools import partial
+
+import structlog
+
+from gnomon.domain.errors import Unavailable
+from gnomon.domain.grant import Grant
+from gnomon.domain.ids import Kind
+from gnomon.domain.instants import SECOND
+from gnomon.ports.clock import Clock
+from gnomon.ports.wakeup import Wakeup
+from gnomon.services.attempt import Attempts
+from gnomon.services.claiming import claim_runs
+from gnomon.services.closing import Closing, Ending
+from gnomon.services.gates import Gates
+from gnomon.services.mint import Mint
+from gnomon.services.renewal import Renewal
+from gnomon.services.reporting import Reports
+from gnomon.services.work import Deadlines, Stopping, Work
+from gnomon.stores import runs
+from gnomon.stores.database import Database, Tx
+
+_log = structlog.get_logger()
+BATCH = 100
+DEFERRED_POLL_SECONDS = 1.0
+
+
+class Runner:
+    """The working half of a process."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        mint: Mint,
+        wakeup: Wakeup,
+        gates: Gates,
+        renewal: Renewal,
+        closing: Closing,
+        attempts: Attempts,
+        reports: Reports,
+        process_id: str,
+        concurrency: int,
+        kill_grace_seconds: float = 10.0,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._mint = mint
+        self._wakeup = wakeup
+        self._gates = gates
+        self._renewal = renewal
+        self._closing = closing
+        self._attempts = attempts
+        self._reports = reports
+        self._process_id = process_id
+        self._concurrency = concurrency
+        self._grace = kill_grace_seconds
+        self._reserved = 0
+        self._works: dict[str, Work] = {}
+        self._deadlines = Deadlines()
+        self._closers: set[asyncio.Task[None]] = set()
+        self._draining = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def in_work(self) -> int:
+        """How many runs this process works on."""
+        return len(self._works)
+
+    @property
+    def places(self) -> int:
+        """How many more it would take."""
+        return 0 if self._draining else self._concurrency - len(self._works) - self._reserved
+
+    def reserve(self, most: int) -> int:
+        """Set up to ``most`` free places aside for a claim that is about to be made; how many there were."""
+        places = max(0, min(most, self.places))
+        self._reserved += places
+        return places
+
+    def take(self, grants: list[Grant], reserved: int) -> None:
+        """Start these claimed runs; the reserved places are given back, used or not."""
+        self._reserved -= reserved
+        if not grants:
+            return
+        loop = asyncio.get_running_loop()
+
+        def lost(run_id: str) -> None:
+            loop.call_soon_threadsafe(self._give_up, run_id)
+
+        for grant in grants:
+            work = Work(grant, self._clock.monotonic())
+            self._works[grant.run_id] = work
+            self._renewal.hold(grant.run_id, grant.fence, grant.lease_seconds, grant.taken_at, lost)
+            self._deadlines.add(work.started_at + grant.timeout_seconds, work)
+            work.task = asyncio.create_task(self._work(work), name=grant.run_id)
+            work.task.add_done_callback(partial(self._after, work))
+        self._idle.clear()
+
+    async def tick(self) -> float | None:
+        """Claim, cancel, end by force; seconds until there is something to do, or ``None``."""
+        self._expire()
+        if self._works:
+            await self._look_at_cancels()
+        waits = [None if self._draining else await self._claim()]
+        if any(work.deferred for work in self._works.values()):
+            await self._look_at_deferred()
+            waits.append(DEFERRED_POLL_SECONDS)
+        nearest = self._deadlines.nearest()
+        if nearest is not None:
+            waits.append(max(0.0, nearest - self._clock.monotonic()))
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    async def drain(self, grace_seconds: float) -> None:
+        """Stop claiming, give unstarted claims back, let the rest finish for a while (DSP-10).
+
+        What is left after the grace is stopped without a word in its record: its lease ends it.
+        """
+        self._draining = True
+        unstarted = [work for work in self._works.values() if not work.invoked]
+        if unstarted:
+            await self._give_back(unstarted)
+        try:
+            await asyncio.wait_for(self._idle.wait(), grace_seconds)
+        except TimeoutError:
+            _log.warning("left_to_the_lease", runs=sorted(self._works))
+            tasks = [work.task for work in self._works.values() if work.task is not None]
+            for work in list(self._works.values()):
+                self._stop(work, Stopping.GIVEN_UP)
+            await asyncio.wait(tasks, timeout=self._grace)
+        if self._closers:
+            await asyncio.wait(self._closers)
+
+    async def _give_back(self, works: list[Work]) -> None:
+        for work in works:
+            self._stop(work, Stopping.GIVEN_UP)
+        held = [(work.grant.run_id, work.grant.fence) for work in works]
+        try:
+            await self._database.write(lambda tx: runs.give_back(tx, self._process_id, held))
+        except Unavailable as error:
+            _log.warning("claims_left_to_the_lease", runs=len(held), error=error.message)
+
+    async def _claim(self) -> float | None:
+        """Fill the free places from the queue; seconds until the next run may be claimed."""
+        while places := self.reserve(BATCH):
+            grants: list[Grant] = []
+            try:
+                grants = await self._claim_batch(places)
+            finally:
+                self.take(grants, places)
+            if len(grants) < places:
+                wait_us = await self._database.read(runs.next_claimable)
+                return None if wait_us is None else max(0.0, wait_us / SECOND)
+        return None  # full: the next place that gets free wakes the loop
+
+    async def _claim_batch(self, places: int) -> list[Grant]:
+        taken_at = self._clock.monotonic()
+        claim_id = self._mint.make(Kind.CLAIM)
+
+        async def work(tx: Tx) -> list[Grant]:
+            return await claim_runs(tx, self._gates, self._process_id, claim_id, places, taken_at)
+
+        return await self._database.write(work)
+
+    async def _work(self, work: Work) -> None:
+        ending = await self._attempts.run(work)
+        await self._finish(work, ending)
+
+    def _after(self, work: Work, _task: "asyncio.Task[None]") -> None:
+        """The task is over. One that was cancelled before its first step has decided nothing: do it for it."""
+        if not work.ended:
+            self._close_aside(work)
+
+    async def _finish(self, work: Work, ending: Ending | None) -> None:
+        """Write the ending, once; a run that was given up in the meantime writes nothing."""
+        if work.ended:
+            return
+        work.ended = True
+        try:
+            if ending is not None:
+                await self._reports.flush()
+                await self._closing.close(ending)
+        finally:
+            self._forget(work)
+
+    def _forget(self, work: Work) -> None:
+        work.ended = True
+        run_id = work.grant.run_id
+        if self._works.get(run_id) is work:
+            was_full = self.places <= 0
+            del self._works[run_id]
+            self._renewal.drop(run_id)
+            if was_full:
+                self._wakeup.notify()
+        if not self._works:
+            self._idle.set()
+
+    def _give_up(self, run_id: str) -> None:
+        work = self._works.get(run_id)
+        if work is not None:
+            self._stop(work, Stopping.GIVEN_UP)
+
+    def _stop(self, work: Work, why: Stopping) -> None:
+        """Ask the target to stop by cancelling its task; a hard deadline ends the wait for one that ignores it."""
+        if work.ended or (work.stopping is not None and why is not Stopping.GIVEN_UP):
+            return
+        work.stopping = why
+        if why is Stopping.GIVEN_UP:
+            self._forget(work)
+        else:
+            self._deadlines.add(self._clock.monotonic() + self._grace, work, hard=True)
+        assert work.task is not None
+        work.task.cancel()
+
+    def _expire(self) -> None:
+        for deadline in self._deadlines.passed(self._clock.monotonic()):
+            if deadline.hard:
+                _log.error("target_ignores_its_cancel", run_id=deadline.work.grant.run_id)
+                self._close_aside(deadline.work)
+            else:
+                self._stop(deadline.work, Stopping.TIMEOUT)
+
+    def _close_aside(self, work: Work) -> None:
+        """Close a run whose task can't do it; what the target still answers is dropped."""
+        ending = self._attempts.stopped(work)
+        closer = asyncio.get_running_loop().create_task(self._finish(work, ending))
+        self._closers.add(closer)
+        closer.add_done_callback(self._closers.discard)
+
+    async def _look_at_cancels(self) -> None:
+        for run_id, by in await self._database.read(lambda tx: runs.cancels(tx, self._process_id)):
+            work = self._works.get(run_id)
+            if work is not None:
+                work.cancelled_by = by
+                self._stop(work, Stopping.CANCEL)
+
+    async def _look_at_deferred(self) -> None:
+        waiting = {work.grant.run_id: work for work in self._works.values() if work.deferred}
+        running = await self._database.read(lambda tx: runs.still_running(tx, waiting))
+        for run_id, work in waiting.items():
+            if run_id not in running:
+                self._stop(work, Stopping.GIVEN_UP)

@@ -1,0 +1,301 @@
+"""One claimed schedule turned into the rows that its scan writes: the ledger's, the run's, the audit's.
+
+Pure over its arguments; the dispatcher gathers the plans of a batch and writes them in a few statements.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import lru_cache
+
+from gnomon.cadence import Cadence, Compiled, jitter, preview
+from gnomon.domain import misfire, placeholders
+from gnomon.domain.audit import Action
+from gnomon.domain.grant import Grant
+from gnomon.domain.ids import Kind, sibling
+from gnomon.domain.instants import from_micros, maybe_instant
+from gnomon.domain.misfire import Decision, Due, Slot, Start
+from gnomon.domain.occurrence import Disposition, Reason
+from gnomon.domain.retry import RetryPolicy
+from gnomon.domain.run import SCHEDULED, Trigger
+from gnomon.domain.schedule import CatchUp, OnLost, Overlap, ScheduleStatus, SessionMode
+from gnomon.domain.trace import trace_id
+from gnomon.services.gates import Verdict
+from gnomon.stores.audit import NewEntry
+from gnomon.stores.database import Row, Value
+from gnomon.stores.runs import NewRun
+
+ACTOR = "dispatcher"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why the schedule leaves ``active`` with this scan."""
+
+    status: ScheduleStatus
+    reason: str
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """The schedule's slots can't be computed at all."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one scan writes for one schedule."""
+
+    schedule_id: str
+    occurrence: Mapping[str, Value] | None
+    run: NewRun | None
+    grant: Grant | None
+    advance: Mapping[str, Value]
+    audit: tuple[NewEntry, ...]
+    cancel_run_id: str | None = None
+    stop: Stop | None = None
+
+    def is_recorded_by(self, recorded: set[str]) -> bool:
+        """Whether the ledger took this plan's row, or it has none."""
+        return self.occurrence is None or self.schedule_id in recorded
+
+    def without_slot(self) -> "Plan":
+        """The plan of a slot that the ledger holds already: the schedule moves on, nothing starts (DSP-6)."""
+        advance = {
+            **self.advance,
+            "fired": 0,
+            "fired_at": None,
+            "in_flight_run_id": None,
+            "waiting_run_id": None,
+            "granted": 0,
+        }
+        return replace(
+            self, occurrence=None, run=None, grant=None, advance=advance, audit=(), cancel_run_id=None
+        )
+
+
+@lru_cache(maxsize=20_000)
+def _walk(cadence: str, anchor_at: int, holidays: frozenset[date]) -> Compiled:
+    return Cadence.from_stored(cadence).compile(anchor_at, holidays)
+
+
+def plan_slot(
+    row: Row,
+    *,
+    verdict: Verdict,
+    holidays: frozenset[date],
+    run_id: str,
+    owner: str | None,
+    claim_id: str,
+    taken_at: float,
+) -> Plan | SetAside:
+    """What becomes of one due schedule. ``owner`` claims the run at its birth, ``None`` leaves it to the queue."""
+    try:
+        walk = _walk(row["cadence"], row["anchor_at"], holidays)
+        decision = misfire.decide(_due(row, walk))
+    except Exception as error:  # whatever a stored rule does, it stops no other schedule (DSP-9a)
+        return SetAside(f"{type(error).__name__}: {error}")
+    slot, stop = decision.slot, _stop(decision)
+    if slot is not None and slot.disposition is Disposition.FIRED and verdict.reason is not None:
+        slot = replace(slot, disposition=Disposition.SKIPPED, reason=verdict.reason)
+        decision = replace(decision, slot=slot)
+        if verdict.reason is Reason.TARGET_GONE:
+            stop = Stop(ScheduleStatus.DISABLED, "its target was deleted", Action.DISABLE)
+    if slot is None or slot.disposition is not Disposition.FIRED:
+        return _unfired(row, decision, stop, verdict)
+    return _fired(row, decision, slot, stop, verdict, run_id, owner, claim_id, taken_at, holidays)
+
+
+def _due(row: Row, walk: Compiled) -> Due:
+    max_runs = row["max_runs"]
+    return Due(
+        walk=walk,
+        next_fire_at=row["next_fire_at"],
+        now=row["now"],
+        starts_at=row["starts_at"],
+        ends_at=row["ends_at"],
+        runs_left=None if max_runs is None else max_runs - row["run_count"],
+        in_flight=row["in_flight_run_id"] is not None,
+        waiting=row["waiting_run_id"] is not None,
+        recorded_until=row["recorded_until"],
+        overlap=Overlap(row["overlap"]),
+        catch_up=CatchUp(row["catch_up"]),
+        misfire_grace_seconds=row["misfire_grace_seconds"],
+    )
+
+
+def _stop(decision: Decision) -> Stop | None:
+    if decision.completed is None:
+        return None
+    return Stop(ScheduleStatus.COMPLETED, decision.completed, Action.COMPLETE)
+
+
+def _occurrence(row: Row, slot: Slot, run_id: str | None, session_id: str | None) -> dict[str, Value]:
+    first, last, count = slot.older or (None, None, None)
+    return {
+        "schedule_id": row["id"],
+        "nominal_fire_at": slot.nominal,
+        "revision": row["revision"],
+        "disposition": slot.disposition.value,
+        "reason": None if slot.reason is None else slot.reason.value,
+        "coalesced_first": first,
+        "coalesced_last": last,
+        "coalesced_count": count,
+        "run_id": run_id,
+        "session_id": session_id,
+    }
+
+
+def _advance(row: Row, decision: Decision) -> dict[str, Value]:
+    return {
+        "id": row["id"],
+        "claimed_at": row["next_fire_at"],
+        # a schedule that stops keeps its instant until the stop clears it, in the same transaction
+        "next_fire_at": decision.next_fire_at if decision.next_fire_at is not None else row["next_fire_at"],
+        "recorded_until": None if decision.slot is None else decision.slot.nominal,
+        "fired_at": None,
+        "fired": 0,
+        "in_flight_run_id": None,
+        "waiting_run_id": None,
+        "granted": 0,
+    }
+
+
+def _detail(slot: Slot, extra: str | None = None) -> dict[str, object]:
+    detail: dict[str, object] = {"nominal_fire_at": slot.nominal}
+    if slot.reason is not None:
+        detail["reason"] = slot.reason.value
+    if slot.older is not None:
+        detail["coalesced"] = slot.older[2]
+    if extra is not None:
+        detail["detail"] = extra
+    return detail
+
+
+def _unfired(row: Row, decision: Decision, stop: Stop | None, verdict: Verdict) -> Plan:
+    slot = decision.slot
+    entries: tuple[NewEntry, ...] = ()
+    if slot is not None:
+        extra = verdict.detail if slot.reason is verdict.reason else None
+        entries = (NewEntry(ACTOR, Action.SKIP, "schedule", row["id"], None, _detail(slot, extra)),)
+    return Plan(
+        schedule_id=row["id"],
+        occurrence=None if slot is None else _occurrence(row, slot, None, None),
+        run=None,
+        grant=None,
+        advance=_advance(row, decision),
+        audit=entries,
+        stop=stop,
+    )
+
+
+def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
+    row: Row,
+    decision: Decision,
+    slot: Slot,
+    stop: Stop | None,
+    verdict: Verdict,
+    run_id: str,
+    owner: str | None,
+    claim_id: str,
+    taken_at: float,
+    holidays: frozenset[date],
+) -> Plan:
+    delay = 0
+    if row["jitter_seconds"]:
+        delay = jitter(row["id"], slot.nominal, row["jitter_seconds"], decision.next_fire_at)
+    waits = slot.start is not Start.AT_ONCE
+    scheduled_for = slot.nominal + delay
+    if waits or scheduled_for > row["now"]:
+        owner = None
+    fixed = row["session_mode"] == SessionMode.FIXED
+    session_id = row["session_id"] if fixed else sibling(Kind.SESSION, run_id)
+    fence = row["fence"] + 1 if owner is not None else 0
+    run = NewRun(
+        id=run_id,
+        trigger=Trigger.SCHEDULE,
+        priority=SCHEDULED,
+        target_kind=row["target_kind"],
+        target_id=row["target_id"],
+        schedule_id=row["id"],
+        revision=row["revision"],
+        nominal_fire_at=slot.nominal,
+        session_id=session_id,
+        query=_query(row, slot, holidays),
+        scheduled_for=scheduled_for,
+        claimable_at=None if waits else scheduled_for,
+        lease_seconds=row["lease_seconds"],
+        waits_for=row["in_flight_run_id"] if waits else None,
+        owner=owner,
+        claim_id=claim_id if owner is not None else None,
+        fence=fence,
+        dedup_key=row["dedup_key"],
+    )
+    advance = _advance(row, decision) | {
+        "fired_at": slot.nominal,
+        "fired": 1,
+        "waiting_run_id" if waits else "in_flight_run_id": run_id,
+        "granted": int(owner is not None),
+    }
+    return Plan(
+        schedule_id=row["id"],
+        occurrence=_occurrence(row, slot, run_id, session_id),
+        run=run,
+        grant=None if owner is None else _grant(row, run, verdict, fixed=fixed, taken_at=taken_at),
+        advance=advance,
+        audit=_entries(row, slot, run),
+        cancel_run_id=row["in_flight_run_id"] if slot.start is Start.CANCEL_RUNNING else None,
+        stop=stop,
+    )
+
+
+def _entries(row: Row, slot: Slot, run: NewRun) -> tuple[NewEntry, ...]:
+    """One entry for each slot: the claim where the run is born claimed, else that it was fired into the queue."""
+    if run.owner is not None:
+        detail = {**_detail(slot), "schedule_id": row["id"]}
+        return (NewEntry(run.owner, Action.CLAIM, "run", run.id, run.fence, detail),)
+    return (NewEntry(ACTOR, Action.FIRE, "schedule", row["id"], None, {**_detail(slot), "run_id": run.id}),)
+
+
+def _query(row: Row, slot: Slot, holidays: frozenset[date]) -> str:
+    query: str = row["query"]
+    if not placeholders.uses_slot(query):
+        return query
+    cadence = Cadence.from_stored(row["cadence"])
+    at = from_micros(slot.nominal)
+    shown = preview(
+        cadence, from_micros(slot.nominal - 1), 1, anchor=from_micros(row["anchor_at"]), holidays=holidays
+    )
+    facts = placeholders.SlotFacts(
+        nominal_fire_at=at,
+        local_date=shown[0].local_time[:10],
+        last_run_at=maybe_instant(row["last_fire_at"]),
+        run_count=row["run_count"],
+    )
+    return placeholders.resolve(query, facts)
+
+
+def _grant(row: Row, run: NewRun, verdict: Verdict, *, fixed: bool, taken_at: float) -> Grant:
+    assert verdict.resolved is not None  # a slot fires only where the gates found its target
+    return Grant(
+        run_id=run.id,
+        trigger=Trigger.SCHEDULE,
+        resolved=verdict.resolved,
+        schedule_id=run.schedule_id,
+        nominal_fire_at=run.nominal_fire_at,
+        session_id=run.session_id,
+        continues_session=fixed,
+        query=run.query,
+        fence=run.fence,
+        attempt=1,
+        lease_seconds=run.lease_seconds,
+        timeout_seconds=row["timeout_seconds"],
+        retry=RetryPolicy(row["max_attempts"], row["backoff_seconds"], row["backoff_max_seconds"]),
+        on_lost=OnLost(row["on_lost"]),
+        dedup_key=run.dedup_key,
+        trace_id=trace_id(run.id),
+        half_done=False,
+        taken_at=taken_at,
+    )

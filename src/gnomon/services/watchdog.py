@@ -1,0 +1,124 @@
+"""The watchdog's tick: runs whose holder is gone are closed or resumed, pauses that are over end, old rows go (RUN-7).
+
+Locks come back by themselves when their lease ends; the sweep writes down what became of the runs. It takes nothing
+while the clock guard is alert (RUN-5b), and whatever it takes it takes by fence, so that two sweeps close a run once.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from gnomon.domain.audit import Action
+from gnomon.domain.instants import SECOND
+from gnomon.domain.run import RunError, RunStatus
+from gnomon.ports.wakeup import Wakeup
+from gnomon.services.clock_guard import ClockGuard, Jump
+from gnomon.services.closing import Closed, settle
+from gnomon.stores import audit, processes, runs
+from gnomon.stores.audit import NewEntry
+from gnomon.stores.database import Database, Row, Tx
+
+ACTOR = "watchdog"
+BATCH = 100
+_FORGET_PROCESSES_US = 7 * 24 * 3_600 * SECOND
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one sweep did."""
+
+    lost: int = 0
+    resumed: int = 0
+
+
+class Watchdog:
+    """Sweeps one database; any number of them may run at once."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        wakeup: Wakeup,
+        guard: ClockGuard,
+        heartbeat_timeout_seconds: float,
+        sweep_seconds: float,
+        on_jump: Callable[[Jump], Awaitable[None]],
+        chores: tuple[Callable[[], Awaitable[object]], ...] = (),
+    ) -> None:
+        self._database = database
+        self._wakeup = wakeup
+        self._guard = guard
+        self._heartbeat_timeout_us = round(heartbeat_timeout_seconds * SECOND)
+        self._sweep_seconds = sweep_seconds
+        self._on_jump = on_jump
+        self._chores = chores
+
+    async def tick(self) -> float:
+        """One sweep; seconds until the next."""
+        jump = self._guard.observe(await self._database.read(processes.now))
+        if jump is not None:
+            _log.warning("clock_jumped", seconds=jump.seconds, stalled=jump.stalled)
+            await self._on_jump(jump)
+        swept = await self.sweep()
+        if swept.lost or swept.resumed:
+            _log.warning("swept", lost=swept.lost, resumed=swept.resumed)
+            self._wakeup.notify()
+        await self._database.write(lambda tx: processes.clean(tx, _FORGET_PROCESSES_US))
+        for chore in self._chores:
+            await chore()
+        return self._sweep_seconds
+
+    async def sweep(self) -> Swept:
+        """Close or resume every expired run, in bounded batches."""
+        lost = resumed = 0
+        while True:
+            batch, found = await self._database.write(self._sweep_batch)
+            lost += batch.lost
+            resumed += batch.resumed
+            if found < BATCH or batch == Swept():
+                return Swept(lost, resumed)
+
+    async def _sweep_batch(self, tx: Tx) -> tuple[Swept, int]:
+        rows = await runs.expired(tx, self._heartbeat_timeout_us, self._guard.calm_us(), BATCH)
+        lost = resumed = 0
+        for row in rows:
+            if row["on_lost"] == "resume" and row["attempt"] < row["max_attempts"] + RESUMES:
+                resumed += await _resume(tx, row)
+            else:
+                lost += await _lose(tx, row)
+        return Swept(lost, resumed), len(rows)
+
+
+RESUMES = 3  # a run that kills whoever works on it is not resumed for ever
+
+
+def _why(row: Row) -> str:
+    if row["why"] == "lease":
+        return "Its lease ended without a word from the process that held it."
+    return "The process that held it has been silent for too long."
+
+
+async def _lose(tx: Tx, row: Row) -> int:
+    error = RunError("lost", f"{_why(row)} It may be half done; it is not repeated.")
+    if not await runs.lose(tx, row["id"], row["fence"], error.code, error.message):
+        return 0
+    await audit.append_many(tx, [_expired(row, "lost")])
+    await settle(tx, [Closed(row["id"], row["schedule_id"], row["trigger_kind"], RunStatus.LOST, error)])
+    return 1
+
+
+async def _resume(tx: Tx, row: Row) -> int:
+    """Back to the queue from its last checkpoint, with the next fence at its next claim (RUN-8)."""
+    await runs.insert_attempt(tx, row["id"], RunStatus.LOST, "lost", _why(row))
+    now = await processes.now(tx)
+    if not await runs.requeue(tx, row["id"], row["fence"], now, owner=None, half_done=True):
+        return 0
+    await audit.append_many(tx, [_expired(row, "resumed")])
+    return 1
+
+
+def _expired(row: Row, outcome: str) -> NewEntry:
+    detail: dict[str, object] = {"owner": row["owner"], "why": row["why"], "outcome": outcome}
+    return NewEntry(ACTOR, Action.EXPIRE, "run", row["id"], row["fence"], detail)

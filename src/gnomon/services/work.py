@@ -1,0 +1,71 @@
+"""Runs in work: what a runner knows of each, and the heap of their deadlines."""
+
+import asyncio
+import heapq
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gnomon.domain.grant import Grant
+from gnomon.domain.invocation import Usage
+
+
+class Stopping(StrEnum):
+    """Why a run in work is being stopped from outside."""
+
+    TIMEOUT = "timeout"
+    CANCEL = "cancel"
+    GIVEN_UP = (
+        "given_up"  # the lease is lost, the process stops, or somebody else closed the run: write nothing
+    )
+
+
+@dataclass(slots=True)
+class Work:
+    """One run in work.
+
+    ``started_at`` is monotonic; ``stopping`` is set before the task is cancelled; ``ended`` once its outcome is decided,
+    after which nothing of it is written any more; ``usage`` is what the target reported so far.
+    """
+
+    grant: Grant
+    started_at: float
+    task: "asyncio.Task[None] | None" = None
+    invoked: bool = False
+    deferred: bool = False
+    stopping: Stopping | None = None
+    cancelled_by: str | None = None
+    ended: bool = False
+    usage: Usage | None = None
+
+
+@dataclass(order=True, slots=True)
+class Deadline:
+    """An instant (monotonic) at which a run is stopped; ``hard`` ends the wait for a target that ignores its cancel."""
+
+    at: float
+    work: Work = field(compare=False)
+    hard: bool = field(compare=False)
+
+
+class Deadlines:
+    """The deadlines of all runs in work, the nearest first."""
+
+    def __init__(self) -> None:
+        self._heap: list[Deadline] = []
+
+    def add(self, at: float, work: Work, *, hard: bool = False) -> None:
+        """Watch over ``work``."""
+        heapq.heappush(self._heap, Deadline(at, work, hard))
+
+    def passed(self, now: float) -> list[Deadline]:
+        """The deadlines that have come; those of runs that are over are dropped on the way."""
+        found = []
+        while self._heap and (self._heap[0].at <= now or self._heap[0].work.ended):
+            deadline = heapq.heappop(self._heap)
+            if not deadline.work.ended:
+                found.append(deadline)
+        return found
+
+    def nearest(self) -> float | None:
+        """The nearest deadline."""
+        return self._heap[0].at if self._heap else None
