@@ -1,7 +1,9 @@
 """An agent: one callable that a schedule, a team's node or a key can fire (TGT-1)."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from typing import Any
 
 from gnomon.domain.invocation import Limits
 
@@ -70,3 +72,29 @@ class Agent:
     created_by: str
     updated_at: datetime
     secret: str | None = None
+
+
+_KINDS: dict[str, type[RuntimeSpec]] = {
+    "http": HttpRuntime,
+    "command": CommandRuntime,
+    "python": PythonRuntime,
+    "llm": LlmRuntime,
+    "role": RoleRuntime,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def runtime_to_json(spec: RuntimeSpec) -> dict[str, Any]:
+    """The stored and outer form of a runtime, with its ``kind``; optional parts that are empty are left out."""
+    given = {
+        name: value for name, value in asdict(spec).items() if value is not None and value not in ({}, ())
+    }
+    return {"kind": _NAMES[type(spec)], **given}
+
+
+def runtime_from_json(stored: Mapping[str, Any]) -> RuntimeSpec:
+    """The runtime that ``runtime_to_json`` wrote down; it is trusted."""
+    given = {name: value for name, value in stored.items() if name != "kind"}
+    if "argv" in given:
+        given["argv"] = tuple(given["argv"])
+    return _KINDS[stored["kind"]](**given)

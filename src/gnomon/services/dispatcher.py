@@ -26,6 +26,9 @@ from gnomon.stores.database import Database, Row, Tx
 
 BATCH = 100
 ACTOR = "dispatcher"
+# Handing a run over costs half of what the queue does, so a full runner is given a moment; slow targets make a backlog
+# wait no longer than this for each hundred slots.
+PLACE_SECONDS = 0.01
 _log = structlog.get_logger()
 
 
@@ -34,6 +37,9 @@ class Receives(Protocol):
 
     def reserve(self, most: int) -> int:
         """Set up to ``most`` free places aside; how many there were."""
+
+    async def wait_for_place(self, seconds: float) -> None:
+        """Return as soon as there is a free place, or after ``seconds``."""
 
     def take(self, grants: list[Grant], reserved: int) -> None:
         """Start these runs; ``reserved`` places are given back, used or not."""
@@ -45,6 +51,9 @@ class NoRunner:
     def reserve(self, most: int) -> int:  # noqa: ARG002 - there is never any
         """No place at all."""
         return 0
+
+    async def wait_for_place(self, seconds: float) -> None:
+        """There never will be one."""
 
     def take(self, grants: list[Grant], reserved: int) -> None:
         """Nothing was reserved, so nothing can come."""
@@ -102,6 +111,7 @@ class Dispatcher:
         return None if wait_us is None else wait_us / SECOND
 
     async def _scan(self) -> _Scan:
+        await self._runner.wait_for_place(PLACE_SECONDS)
         places = self._runner.reserve(self._batch)
         taken_at = self._clock.monotonic()
         scan = _Scan()

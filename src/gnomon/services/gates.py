@@ -30,9 +30,9 @@ class Verdict:
 class Gates:
     """Judges targets inside the transaction that claims for them."""
 
-    async def judge(self, tx: Tx, targets: Iterable[TargetKey]) -> dict[TargetKey, Verdict]:
+    async def judge(self, tx: Tx, keys: Iterable[TargetKey]) -> dict[TargetKey, Verdict]:
         """A verdict for each target."""
-        wanted = set(targets)
+        wanted = set(keys)
         agent_ids = {key[1] for key in wanted if key[0] == TargetKind.AGENT}
         team_ids = {key[1] for key in wanted if key[0] == TargetKind.TEAM}
         found_agents = await targets.live_agents(tx, agent_ids) if agent_ids else {}

@@ -5,6 +5,7 @@ over its hard timeout; the runs themselves are tasks of the event loop.
 """
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 
 import structlog
@@ -67,6 +68,7 @@ class Runner:
         self._deadlines = Deadlines()
         self._closers: set[asyncio.Task[None]] = set()
         self._draining = False
+        self._freed = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -85,6 +87,14 @@ class Runner:
         places = max(0, min(most, self.places))
         self._reserved += places
         return places
+
+    async def wait_for_place(self, seconds: float) -> None:
+        """Return as soon as there is a free place, or after ``seconds``."""
+        if self.places > 0 or self._draining:
+            return
+        self._freed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._freed.wait(), seconds)
 
     def take(self, grants: list[Grant], reserved: int) -> None:
         """Start these claimed runs; the reserved places are given back, used or not."""
@@ -198,6 +208,7 @@ class Runner:
             was_full = self.places <= 0
             del self._works[run_id]
             self._renewal.drop(run_id)
+            self._freed.set()
             if was_full:
                 self._wakeup.notify()
         if not self._works:

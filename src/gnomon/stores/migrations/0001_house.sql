@@ -244,7 +244,7 @@ CREATE TABLE runs (
     fence INTEGER NOT NULL DEFAULT 0,
     attempt INTEGER NOT NULL DEFAULT 0,
     started_at INTEGER,
-    attempt_at INTEGER,
+    attempt_at INTEGER, -- where it differs from started_at: the second attempt and later
     finished_at INTEGER,
     duration_us INTEGER CHECK (duration_us >= 0),
     cancel_at INTEGER,

@@ -4,13 +4,12 @@
 INSERT INTO runs (
     id, trigger_kind, status, priority, target_kind, target_id, schedule_id, revision, nominal_fire_at, session_id,
     scheduled_for, claimable_at, waits_for, lease_seconds, lease_until, owner, claim_id, fence, attempt, started_at,
-    attempt_at, trace_id, invoked_by, api_key_id, source, dedup_key
+    trace_id, invoked_by, api_key_id, source, dedup_key
 ) VALUES (
     :id, :trigger_kind, :status, :priority, :target_kind, :target_id, :schedule_id, :revision, :nominal_fire_at,
     :session_id, :scheduled_for, :claimable_at, :waits_for, :lease_seconds,
     CASE WHEN :owner IS NULL THEN NULL ELSE now_us() + :lease_seconds * 1000000 END,
     :owner, :claim_id, :fence, :attempt,
-    CASE WHEN :owner IS NULL THEN NULL ELSE now_us() END,
     CASE WHEN :owner IS NULL THEN NULL ELSE now_us() END,
     :trace_id, :invoked_by, :api_key_id, :source, :dedup_key
 );
@@ -46,7 +45,8 @@ UPDATE schedules SET fence = fence + 1 WHERE id = :schedule_id RETURNING id, fen
 UPDATE runs SET
     status = 'running', owner = :owner, claim_id = :claim_id, claimable_at = NULL,
     fence = CASE WHEN :fence > fence THEN :fence ELSE fence + 1 END,
-    attempt = attempt + 1, attempt_at = now_us(), started_at = coalesce(started_at, now_us()),
+    attempt = attempt + 1, started_at = coalesce(started_at, now_us()),
+    attempt_at = CASE WHEN started_at IS NULL THEN NULL ELSE now_us() END,
     lease_until = now_us() + lease_seconds * 1000000
 WHERE id = :id AND status = 'queued' AND claimable_at <= now_us()
 RETURNING id, fence;
@@ -109,7 +109,7 @@ RETURNING id;
 
 -- name: insert_attempt
 INSERT INTO attempts (run_id, number, fence, worker, started_at, finished_at, outcome, error_code, error)
-SELECT :run_id, attempt, fence, owner, attempt_at, now_us(), :outcome, :error_code, :error
+SELECT :run_id, attempt, fence, owner, coalesce(attempt_at, started_at), now_us(), :outcome, :error_code, :error
 FROM runs WHERE id = :run_id
 ON CONFLICT (run_id, number, fence) DO NOTHING;
 

@@ -1,0 +1,198 @@
+"""The engine of one process over one database: dispatcher, runner, watchdog and renewal, built and driven together.
+
+Knows no settings and no edge: ``wiring`` hands it what it needs, ``testing`` drives its ticks by hand.
+"""
+
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from gnomon.cadence import zone_data_version
+from gnomon.ports.clock import Clock
+from gnomon.services.attempt import Attempts
+from gnomon.services.clock_guard import ClockGuard, Jump
+from gnomon.services.closing import Closing
+from gnomon.services.dispatcher import Dispatcher, NoRunner
+from gnomon.services.gates import Gates
+from gnomon.services.invoking import Invoker, Runtimes
+from gnomon.services.loop import Loop
+from gnomon.services.mint import Mint
+from gnomon.services.realign import Realignment
+from gnomon.services.renewal import Pulse, Renewal
+from gnomon.services.reporting import Reports
+from gnomon.services.runner import Runner
+from gnomon.services.signal import Signal
+from gnomon.services.watchdog import Watchdog
+from gnomon.stores import processes
+from gnomon.stores.database import Database
+
+POLL_SECONDS = 0.25  # how soon another process's commit is noticed on SQLite
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often and how much: the settings that the engine needs, in seconds and counts."""
+
+    tick_seconds: float = 30.0
+    sweep_seconds: float = 60.0
+    heartbeat_seconds: float = 10.0
+    heartbeat_timeout_seconds: float = 120.0
+    concurrency: int = 100
+    shutdown_grace_seconds: float = 30.0
+    kill_grace_seconds: float = 10.0
+
+
+Chore = Callable[[], Awaitable[object]]
+
+
+class Engine:
+    """Everything of one process that ticks. ``start`` runs the loops; tests call the ticks themselves."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        clock: Clock,
+        mint: Mint,
+        signal: Signal,
+        runtimes: Runtimes,
+        process_id: str,
+        version: str,
+        kill_group: Callable[[int], None],
+        pace: Pace,
+        dispatch: bool = True,
+        work: bool = True,
+        chores: tuple[Chore, ...] = (),
+    ) -> None:
+        self.database = database
+        self.process_id = process_id
+        self._version = version
+        self._signal = signal
+        self._pace = pace
+        self.guard = ClockGuard(clock, stall_seconds=2 * pace.sweep_seconds + pace.heartbeat_timeout_seconds)
+        self.renewal = Renewal(
+            database=database,
+            clock=clock,
+            process_id=process_id,
+            heartbeat_seconds=pace.heartbeat_seconds,
+            heartbeat_timeout_seconds=pace.heartbeat_timeout_seconds,
+            kill_group=kill_group,
+            pulse=self._pulse,
+        )
+        self.closing = Closing(database, clock, signal)
+        self.reports = Reports(database, self.renewal, signal)
+        gates = Gates()
+        self.runner = Runner(
+            database=database,
+            clock=clock,
+            mint=mint,
+            wakeup=signal,
+            gates=gates,
+            renewal=self.renewal,
+            closing=self.closing,
+            attempts=Attempts(
+                clock=clock,
+                renewal=self.renewal,
+                invoker=Invoker(database, runtimes, process_id),
+                reports=self.reports,
+                process_id=process_id,
+            ),
+            reports=self.reports,
+            process_id=process_id,
+            concurrency=pace.concurrency,
+            kill_grace_seconds=pace.kill_grace_seconds,
+        )
+        self.dispatcher = Dispatcher(
+            database=database,
+            clock=clock,
+            mint=mint,
+            wakeup=signal,
+            gates=gates,
+            runner=self.runner if work else NoRunner(),
+            process_id=process_id,
+        )
+        self._realignment = Realignment(database)
+        self.watchdog = Watchdog(
+            database=database,
+            wakeup=signal,
+            guard=self.guard,
+            heartbeat_timeout_seconds=pace.heartbeat_timeout_seconds,
+            sweep_seconds=pace.sweep_seconds,
+            on_jump=self._on_jump,
+            chores=chores,
+        )
+        self._loops = self._make_loops(clock, dispatch=dispatch, work=work)
+        self.works = work
+
+    def _make_loops(self, clock: Clock, *, dispatch: bool, work: bool) -> dict[str, Loop]:
+        tick, sweep = self._pace.tick_seconds, self._pace.sweep_seconds
+        loops = [
+            Loop(
+                "poll", self._poll, clock=clock, wakeup=self._signal, most_seconds=POLL_SECONDS, listens=False
+            )
+        ]
+        if dispatch:
+            loops.append(
+                Loop("dispatch", self.dispatcher.tick, clock=clock, wakeup=self._signal, most_seconds=tick)
+            )
+        if work:
+            loops.append(Loop("run", self.runner.tick, clock=clock, wakeup=self._signal, most_seconds=tick))
+        if dispatch or work:
+            loops.append(
+                Loop(
+                    "sweep",
+                    self.watchdog.tick,
+                    clock=clock,
+                    wakeup=self._signal,
+                    most_seconds=sweep,
+                    listens=False,
+                )
+            )
+        return {loop.name: loop for loop in loops}
+
+    async def register(self) -> None:
+        """Write this process's row: before anything is claimed under its id (RUN-5a)."""
+        host, pid, zones = socket.gethostname(), os.getpid(), zone_data_version()
+        await self.database.write(
+            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones)
+        )
+
+    async def start(self) -> None:
+        """Start every loop; the sockets listen by now (DSP-1)."""
+        await self.register()
+        self.renewal.start()
+        for loop in self._loops.values():
+            loop.start()
+
+    async def stop(self) -> None:
+        """Stop claiming, let runs finish for the grace, give the rest back; the heartbeat stops last (DSP-10)."""
+        for name in ("dispatch", "sweep"):
+            if name in self._loops:
+                await self._loops[name].stop()
+        if self.works:
+            await self.runner.drain(self._pace.shutdown_grace_seconds)
+        for loop in self._loops.values():
+            await loop.stop()
+        await self.renewal.stop()
+        await self.database.write(lambda tx: processes.stop(tx, self.process_id))
+
+    def last_tick(self) -> tuple[float, int] | None:
+        """The dispatcher's last good tick (monotonic) and how late its latest slot was, in microseconds (OPS-5a)."""
+        loop = self._loops.get("dispatch")
+        if loop is None or loop.ticked_at is None:
+            return None
+        return loop.ticked_at, self.dispatcher.lag_us
+
+    def _pulse(self) -> Pulse:
+        loop = self._loops.get("dispatch")
+        return Pulse(None, None) if loop is None else Pulse(loop.ticked_at_us, self.dispatcher.lag_us)
+
+    async def _poll(self) -> None:
+        if await self.database.changed_elsewhere():
+            self._signal.notify()
+
+    async def _on_jump(self, jump: Jump) -> None:
+        if jump.seconds < 0:
+            await self._realignment.run()
+        self._signal.notify()
