@@ -59,10 +59,10 @@ class Zone:
         windows = self._chunks.get(second // _CHUNK)
         if windows is None:
             windows = self._build(second // _CHUNK)
-        for window in windows:
-            if second < window[1]:
-                break
-        return window
+        index = 0
+        while second >= windows[index][1]:
+            index += 1
+        return windows[index]
 
     def windows(self, first: int, last: int) -> Iterator[Window]:
         """Give the windows that touch [first, last], in order."""

@@ -31,10 +31,6 @@ class Compiled(Protocol):
         """Give the first slot strictly after an instant, None where there is none."""
         ...
 
-    def intent_at(self, micros: int) -> int:
-        """Give the wall time (in seconds) that the rule meant by a slot: another than shown if it fell in a gap."""
-        ...
-
     def latest_at(self, micros: int) -> int | None:
         """Give the last slot at or before an instant, None where there is none."""
         ...

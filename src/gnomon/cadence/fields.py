@@ -89,7 +89,7 @@ class Reader:
     def times(self) -> tuple[str, ...]:
         """Read one time of day or a list of them (CAD-3): sorted, each once."""
         value = self.given.get("at")
-        entries = value if isinstance(value, list) else [value]
+        entries = value if isinstance(value, (list, tuple)) else [value]
         if not 0 < len(entries) <= MOST_TIMES:
             self.fault("at", f"must hold from 1 to {MOST_TIMES} times of day")
             return ()
@@ -98,14 +98,14 @@ class Reader:
             if isinstance(entry, str) and _CLOCK.fullmatch(entry):
                 found.add(entry.removesuffix(":00") if len(entry) == 8 else entry)
             else:
-                where = f"at[{index}]" if isinstance(value, list) else "at"
+                where = "at" if entries is not value else f"at[{index}]"
                 self.fault(where, f"must be a time of day, HH:MM or HH:MM:SS, not {shown(entry)}")
         return tuple(sorted(found))
 
     def weekdays(self) -> tuple[str, ...]:
         """Read a non-empty list of weekdays (CAD-6): in the order of the week, each once."""
         value = self.given.get("days")
-        if not isinstance(value, list) or not value:
+        if not isinstance(value, (list, tuple)) or not value:
             self.fault("days", f"must be a non-empty list of weekdays such as mon, not {shown(value)}")
             return ()
         for index, entry in enumerate(value):
@@ -116,7 +116,7 @@ class Reader:
     def moment(self) -> tuple[str, ...]:
         """Read the local date and time of `once`."""
         value = self.given.get("at")
-        if isinstance(value, list) and len(value) == 1:
+        if isinstance(value, (list, tuple)) and len(value) == 1:
             value = value[0]
         if isinstance(value, datetime) and value.tzinfo is None:
             value = value.replace(microsecond=0).isoformat()
@@ -147,7 +147,7 @@ class Reader:
     def excluded(self) -> tuple[date, ...]:
         """Read the list of left-out local dates: sorted, each once."""
         value = self.given.get("exclude", [])
-        if not isinstance(value, list) or len(value) > MOST_EXCLUDED:
+        if not isinstance(value, (list, tuple)) or len(value) > MOST_EXCLUDED:
             self.fault("exclude", f"must be a list of at most {MOST_EXCLUDED} dates, not {shown(value)}")
             return ()
         found = set()
@@ -194,7 +194,8 @@ def seconds_of(clock: str) -> int:
 def near_zones(name: str) -> list[str]:
     """Give up to three zone names close to a wrong one: by case, by city, by spelling (CAD-11)."""
     wanted = name.strip()[:40].replace(" ", "_").casefold()
-    folded = {zone.casefold(): zone for zone in sorted(zone_names())}
+    # Etc/GMT+2 lies two hours behind UTC: whoever writes GMT+2 almost never means it.
+    folded = {zone.casefold(): zone for zone in sorted(zone_names()) if not zone.startswith("Etc/GMT")}
     if wanted in folded:
         return [folded[wanted]]
     cities = [zone for key, zone in folded.items() if key.rpartition("/")[2] == wanted.rpartition("/")[2]]

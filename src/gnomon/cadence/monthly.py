@@ -51,13 +51,15 @@ class MonthDates:
         if day > LAST_DAY:
             return None
         month = month_of(day) if day >= FIRST_DAY else FIRST_MONTH
-        for _ in range(CANDIDATE_MONTHS):
+        left = CANDIDATE_MONTHS
+        while left:
             month = self._cycle.at_or_after(month)
             if month > LAST_MONTH:
                 return None
             days = self._days(month)
             if days and days[-1] >= day:
                 return days[bisect_left(days, day)]
+            left -= not days  # a month whose dates are over was no candidate
             month += 1
         return None
 
@@ -66,13 +68,15 @@ class MonthDates:
         if day < FIRST_DAY:
             return None
         month = month_of(day) if day <= LAST_DAY else LAST_MONTH
-        for _ in range(CANDIDATE_MONTHS):
+        left = CANDIDATE_MONTHS
+        while left:
             month = self._cycle.at_or_before(month)
             if month < FIRST_MONTH:
                 return None
             days = self._days(month)
             if days and days[0] <= day:
                 return days[bisect_right(days, day) - 1]
+            left -= not days
             month -= 1
         return None
 

@@ -8,6 +8,7 @@ from gnomon.cadence.civil import DAY, EPOCH, EPOCH_ORDINAL, FIRST_DAY, LAST_DAY,
 from gnomon.cadence.compiled import Compiled
 from gnomon.cadence.parsing import ShortMonth
 from gnomon.cadence.rule import Cadence
+from gnomon.cadence.wallclock import CivilSlots
 
 _NOWHERE = Window(0, 0, 0, 0)
 
@@ -30,7 +31,6 @@ class Teller:
 
     def __init__(self, cadence: Cadence, rule: Compiled) -> None:
         self._rule = rule
-        self._rolling = cadence.rolling
         clamps = cadence.short_month is ShortMonth.CLAMP
         self._clamped = cadence.day if clamps and isinstance(cadence.day, int) and cadence.day > 28 else None
         self._window = _NOWHERE
@@ -52,7 +52,7 @@ class Teller:
         return Slot(EPOCH + timedelta(0, second), text, offset_text(offset), note)
 
     def _note(self, micros: int, wall: int, *, settled: bool) -> str | None:
-        if self._rolling:
+        if not isinstance(self._rule, CivilSlots):
             return None
         intent = wall if settled else self._rule.intent_at(micros)
         meant, on = _short_clock(intent % DAY), _date_text(intent // DAY)

@@ -65,7 +65,7 @@ def read(given: Any) -> Fields:
         raise CadenceError(
             (Fault("", f"a cadence has exactly one of unit, cron and rrule; this one {what}"),)
         )
-    unit = reader.choice("unit", (unit.value for unit in _UNITS)) if forms == ["unit"] else forms[0]
+    unit = reader.choice("unit", EVERY_RANGES) if forms == ["unit"] else forms[0]
     if unit is None:
         raise CadenceError(tuple(reader.faults))
     found: Fields = {"unit": Unit(unit), "zone": reader.zone(), "anchor": reader.anchor()}

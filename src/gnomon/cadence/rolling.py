@@ -25,11 +25,6 @@ class RollingSlots:
         found = second + self._step - (second - self._first) % self._step
         return found * MICRO if found <= LAST_SECOND else None
 
-    def intent_at(self, micros: int) -> int:
-        """Give the wall time (in seconds) that the clock shows; a rolling rule means no other."""
-        second = micros // MICRO
-        return second + self.zone.window(second).offset
-
     def latest_at(self, micros: int) -> int | None:
         """Give the last slot at or before an instant, None before the anchor."""
         second = min(micros // MICRO, LAST_SECOND)

@@ -5,6 +5,7 @@ Pure data. It must not know the instant it is asked about.
 
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
@@ -86,22 +87,21 @@ class Cadence:
             found["calendar"] = self.calendar
         return found
 
-    def compile(self, anchor_us: int | None = None, holidays: frozenset[date] = frozenset()) -> Compiled:
+    def compile(self, anchor_us: int | None = None, holidays: AbstractSet[date] = frozenset()) -> Compiled:
         """Give the rule ready to be asked, in integers of microseconds UTC; kept in a cache.
 
         The rule's own anchor wins over `anchor_us`; `holidays` are the local dates of its calendar.
         """
-        return _compiled(self, anchor_us, holidays)
+        left_out = frozenset(holidays)
+        try:
+            return _compiled(self, anchor_us, left_out)
+        except CadenceError:
+            raise
+        except (LookupError, TypeError, ValueError):
+            raise CadenceError((Fault("", "not a cadence that parse would have accepted"),)) from None
 
 
-@lru_cache(maxsize=4096)
-def _compiled(rule: Cadence, anchor_us: int | None, holidays: frozenset[date]) -> Compiled:
-    try:
-        return compiled(rule, anchor_us, holidays)
-    except CadenceError:
-        raise
-    except (LookupError, TypeError, ValueError):
-        raise CadenceError((Fault("", "not a cadence that parse would have accepted"),)) from None
+_compiled = lru_cache(maxsize=4096)(compiled)
 
 
 @lru_cache(maxsize=4096)
@@ -118,11 +118,13 @@ def _stored(given: Any) -> Cadence:
     try:
         if not _CHECKED.isdisjoint(given):
             return Cadence.parse(given)
-        get = given.get
+        get, every = given.get, given["every"]
         unit, at = _UNITS[given["unit"]], get("at", ())
+        if type(every) is not int or every < 1:
+            raise ValueError(every)  # noqa: TRY301 - one way out for whatever is wrong
         return Cadence(
             unit,
-            given["every"],
+            every,
             (at,) if isinstance(at, str) else tuple(at),
             given["zone"],
             tuple(get("days", ())),

@@ -7,6 +7,7 @@ UTC in both directions. `holidays` are the local dates of the calendar that the 
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
@@ -28,21 +29,33 @@ class SlotRange:
 
 
 def next_after(
-    cadence: Cadence, instant: datetime, *, anchor: datetime | None = None, holidays: frozenset[date] = _NONE
+    cadence: Cadence,
+    instant: datetime,
+    *,
+    anchor: datetime | None = None,
+    holidays: AbstractSet[date] = _NONE,
 ) -> datetime | None:
     """Give the first slot strictly after an instant, or None (CAD-8)."""
     return _instant(_compiled(cadence, anchor, holidays).next_after(micros_of(instant)))
 
 
 def latest_at(
-    cadence: Cadence, instant: datetime, *, anchor: datetime | None = None, holidays: frozenset[date] = _NONE
+    cadence: Cadence,
+    instant: datetime,
+    *,
+    anchor: datetime | None = None,
+    holidays: AbstractSet[date] = _NONE,
 ) -> datetime | None:
     """Give the last slot at or before an instant, or None."""
     return _instant(_compiled(cadence, anchor, holidays).latest_at(micros_of(instant)))
 
 
 def is_slot(
-    cadence: Cadence, instant: datetime, *, anchor: datetime | None = None, holidays: frozenset[date] = _NONE
+    cadence: Cadence,
+    instant: datetime,
+    *,
+    anchor: datetime | None = None,
+    holidays: AbstractSet[date] = _NONE,
 ) -> bool:
     """Tell whether an instant is a slot of the rule."""
     micros = micros_of(instant)
@@ -55,7 +68,7 @@ def between(
     end: datetime,
     *,
     anchor: datetime | None = None,
-    holidays: frozenset[date] = _NONE,
+    holidays: AbstractSet[date] = _NONE,
 ) -> Iterator[datetime]:
     """Give the slots in [start, end), in order, as they are asked for (CAD-8)."""
     return _walk(_compiled(cadence, anchor, holidays), micros_of(start), micros_of(end))
@@ -67,7 +80,7 @@ def count_between(
     end: datetime,
     *,
     anchor: datetime | None = None,
-    holidays: frozenset[date] = _NONE,
+    holidays: AbstractSet[date] = _NONE,
 ) -> SlotRange | None:
     """Give the first, the last and the number of the slots in [start, end) without walking them; None if empty."""
     found = _compiled(cadence, anchor, holidays).count_between(micros_of(start), micros_of(end))
@@ -83,7 +96,7 @@ def preview(
     count: int,
     *,
     anchor: datetime | None = None,
-    holidays: frozenset[date] = _NONE,
+    holidays: AbstractSet[date] = _NONE,
 ) -> list[Slot]:
     """Give up to `count` slots strictly after an instant, each with its wall time and its note (CAD-8)."""
     rule = _compiled(cadence, anchor, holidays)
@@ -103,7 +116,7 @@ def _walk(rule: Compiled, start: int, end: int) -> Iterator[datetime]:
         found = rule.next_after(found)
 
 
-def _compiled(cadence: Cadence, anchor: datetime | None, holidays: frozenset[date]) -> Compiled:
+def _compiled(cadence: Cadence, anchor: datetime | None, holidays: AbstractSet[date]) -> Compiled:
     return cadence.compile(None if anchor is None else micros_of(anchor), holidays)
 
 

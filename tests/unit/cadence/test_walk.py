@@ -1,0 +1,79 @@
+"""The questions in datetimes: what they take and what they refuse."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from gnomon.cadence import (
+    Cadence,
+    Slot,
+    between,
+    count_between,
+    is_slot,
+    latest_at,
+    next_after,
+    preview,
+)
+
+RULE = Cadence.parse({"unit": "day", "at": "09:00", "zone": "Europe/Berlin"})
+NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
+NAIVE = datetime(2026, 11, 29, 12)  # noqa: DTZ001 - naive on purpose
+
+ASKED: list[Callable[[Any], Any]] = [
+    lambda moment: next_after(RULE, moment),
+    lambda moment: next_after(RULE, NOON, anchor=moment),
+    lambda moment: latest_at(RULE, moment),
+    lambda moment: is_slot(RULE, moment),
+    lambda moment: between(RULE, moment, NOON),
+    lambda moment: between(RULE, NOON, moment),
+    lambda moment: count_between(RULE, moment, NOON),
+    lambda moment: preview(RULE, moment, 1),
+]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_naive_datetimes_are_refused_at_once(ask: Callable[[Any], Any]) -> None:
+    with pytest.raises(ValueError, match="is naive"):
+        ask(NAIVE)
+
+
+def test_any_zone_is_taken_and_utc_is_given() -> None:
+    asked = NOON.astimezone(timezone(timedelta(hours=-9)))
+    found = next_after(RULE, asked)
+    assert found == datetime(2026, 11, 30, 8, tzinfo=UTC)
+    assert found.tzinfo is UTC
+    assert next(iter(between(RULE, asked, found + timedelta(days=1)))).tzinfo is UTC
+
+
+def test_preview_gives_what_people_read() -> None:
+    """CAD-8."""
+    assert preview(RULE, NOON, 1) == [
+        Slot(datetime(2026, 11, 30, 8, tzinfo=UTC), "2026-11-30T09:00:00", "+01:00", None)
+    ]
+    assert preview(RULE, NOON, 0) == []
+    assert preview(RULE, NOON, -1) == []
+
+
+def test_holidays_may_be_any_set() -> None:
+    """CAD-9."""
+    assert next_after(RULE, NOON, holidays={date(2026, 11, 30)}) == datetime(2026, 12, 1, 8, tzinfo=UTC)
+
+
+def test_between_is_lazy() -> None:
+    endless = between(RULE, NOON, datetime.max.replace(tzinfo=UTC))
+    assert next(endless) < next(endless)
+
+
+def test_integers_and_datetimes_are_one_answer() -> None:
+    compiled = RULE.compile(0)
+    micros = int(NOON.timestamp()) * 1_000_000
+    assert compiled.next_after(micros) == int(datetime(2026, 11, 30, 8, tzinfo=UTC).timestamp()) * 1_000_000
+    assert compiled.latest_at(micros) == int(datetime(2026, 11, 29, 8, tzinfo=UTC).timestamp()) * 1_000_000
+    assert compiled.next_after(10**30) is None
+    assert compiled.latest_at(-(10**30)) is None
+    day = 86_400 * 1_000_000
+    assert compiled.count_between(micros, micros + 3 * day) == (
+        micros + 20 * day // 24, micros + 20 * day // 24 + 2 * day, 3,
+    )  # fmt: skip
