@@ -123,9 +123,13 @@ def check_url(url: str, *, allow_private: bool = False) -> list[str]:
     return faults if fault is None else [*faults, fault]
 
 
-def host_of(url: httpx2.URL) -> str:
-    """The host as it goes to the resolver: ASCII, lower case, without brackets."""
-    return url.raw_host.decode("ascii")
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address, which needs no resolver."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _fault_of_host(shown: str, host: str, *, allow_private: bool) -> str | None:

@@ -16,7 +16,7 @@ import httpcore2
 import httpx2
 
 from gnomon.domain.invocation import Failing, TargetFailure
-from gnomon.runtimes.addresses import refusal
+from gnomon.runtimes.addresses import is_address, refusal
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 CONNECT_SECONDS = 10.0
@@ -76,6 +76,8 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         return await self._inner.connect_tcp(tried[-1], port, share, local_address, socket_options)
 
     async def _addresses(self, host: str, port: int, seconds: float | None) -> Sequence[str]:
+        if is_address(host):
+            return [host]
         try:
             async with asyncio.timeout(seconds):
                 addresses = await self._resolve(host, port)
