@@ -1,0 +1,78 @@
+-- What became of slots and runs, read: the ledger, the runs with their attempts, their event streams.
+
+-- name: occurrences
+SELECT * FROM occurrences
+WHERE schedule_id = :schedule_id
+  AND nominal_fire_at < :before
+  AND nominal_fire_at >= :since
+  AND (CAST(:disposition AS TEXT) IS NULL OR disposition = :disposition)
+ORDER BY nominal_fire_at DESC
+LIMIT :limit;
+
+-- name: occurrence
+SELECT * FROM occurrences WHERE schedule_id = :schedule_id AND nominal_fire_at = :nominal_fire_at;
+
+-- name: occurrence_after
+SELECT * FROM occurrences
+WHERE schedule_id = :schedule_id AND nominal_fire_at > :nominal_fire_at
+ORDER BY nominal_fire_at
+LIMIT 1;
+
+-- name: status_before
+SELECT at, status, changed_by, reason FROM status_changes
+WHERE schedule_id = :schedule_id AND at < :at
+ORDER BY seq DESC
+LIMIT 1;
+
+-- name: status_from
+SELECT at, status, changed_by, reason FROM status_changes
+WHERE schedule_id = :schedule_id AND at >= :at
+ORDER BY seq
+LIMIT 1;
+
+-- name: floor
+SELECT occurrences_before FROM retention_floor WHERE id = 1;
+
+-- name: run
+SELECT r.*, t.output FROM runs AS r
+LEFT JOIN turns AS t ON t.session_id = r.session_id AND t.run_id = r.id
+WHERE r.id = :id;
+
+-- name: run_status
+SELECT id, status, fence, schedule_id, trigger_kind, cancel_at FROM runs WHERE id = :id;
+
+-- name: attempts
+SELECT run_id, number, fence, worker, started_at, finished_at, outcome, error_code, error FROM attempts
+WHERE run_id IN (SELECT value FROM json_each(:run_ids))
+ORDER BY run_id, number, fence;
+
+-- name: runs
+SELECT * FROM runs
+WHERE id < :before
+  AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+  AND (CAST(:trigger_kind AS TEXT) IS NULL OR trigger_kind = :trigger_kind)
+  AND (CAST(:target_id AS TEXT) IS NULL OR target_id = :target_id)
+ORDER BY id DESC
+LIMIT :limit;
+
+-- name: scheduled_runs
+SELECT r.* FROM occurrences AS o
+JOIN runs AS r ON r.id = o.run_id
+WHERE o.schedule_id = :schedule_id
+  AND o.nominal_fire_at < :before
+  AND o.run_id IS NOT NULL
+  AND (CAST(:status AS TEXT) IS NULL OR r.status = :status)
+ORDER BY o.nominal_fire_at DESC
+LIMIT :limit;
+
+-- name: unscheduled_runs
+SELECT * FROM runs
+WHERE schedule_id = :schedule_id
+  AND nominal_fire_at IS NULL
+  AND id < :before
+  AND (CAST(:status AS TEXT) IS NULL OR status = :status)
+ORDER BY id DESC
+LIMIT :limit;
+
+-- name: run_events
+SELECT seq, at, kind, data FROM run_events WHERE run_id = :run_id AND seq > :after ORDER BY seq LIMIT :limit;
