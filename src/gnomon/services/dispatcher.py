@@ -29,6 +29,7 @@ ACTOR = "dispatcher"
 # Handing a run over costs half of what the queue does, so a full runner is given a moment; slow targets make a backlog
 # wait no longer than this for each hundred slots.
 PLACE_SECONDS = 0.01
+NOT_YET_SECONDS = 0.2  # until the heartbeat of a process that stood still is fresh again
 _log = structlog.get_logger()
 
 
@@ -101,7 +102,9 @@ class Dispatcher:
     async def tick(self) -> float | None:
         """Record every slot that is due; seconds until the next one, or ``None`` where no schedule has any."""
         worst = 0
-        while self._may_claim():
+        while True:
+            if not self._may_claim():
+                return NOT_YET_SECONDS
             scan = await self._scan()
             worst = max(worst, scan.worst_lag_us)
             if scan.claimed < self._batch:

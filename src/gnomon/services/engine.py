@@ -111,6 +111,7 @@ class Engine:
             gates=gates,
             runner=self.runner if work else NoRunner(),
             process_id=process_id,
+            may_claim=self.renewal.alive,
         )
         self._realignment = Realignment(database)
         self.watchdog = Watchdog(

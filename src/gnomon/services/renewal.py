@@ -121,6 +121,10 @@ class Renewal:
             hold = self._holds.get(run_id)
             return hold is not None and now < min(hold.ends_at(self._margin), self._process_ends_at())
 
+    def alive(self) -> bool:
+        """Whether the process's own heartbeat is fresh: one that stood still beats before it claims anything."""
+        return self._clock.monotonic() < self._process_ends_at()
+
     def _process_ends_at(self) -> float:
         return self._beat_at + self._timeout - self._margin
 
@@ -134,7 +138,7 @@ class Renewal:
                 for hold in self._holds.values()
                 if now >= hold.sent_at + min(hold.lease_seconds / 3, 3_600)
             ]
-        if now < self._next_beat and not due:
+        if now < self._next_beat and not due and self.alive():
             return
         self._next_beat = now + self._every
         try:

@@ -5,6 +5,7 @@ over its hard timeout; the runs themselves are tasks of the event loop.
 """
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
 from functools import partial
 
@@ -30,6 +31,7 @@ from gnomon.stores.database import Database, Tx
 _log = structlog.get_logger()
 BATCH = 100
 DEFERRED_POLL_SECONDS = 1.0
+NOT_YET_SECONDS = 0.2  # until the heartbeat of a process that stood still is fresh again
 
 
 class Runner:
@@ -136,8 +138,8 @@ class Runner:
         """
         self._draining = True
         unstarted = [work for work in self._works.values() if not work.invoked]
-        if unstarted:
-            await self._give_back(unstarted)
+        for work in unstarted:
+            self._stop(work, Stopping.GIVEN_UP)
         try:
             await asyncio.wait_for(self._idle.wait(), grace_seconds)
         except TimeoutError:
@@ -149,17 +151,19 @@ class Runner:
         if self._closers:
             await asyncio.wait(self._closers)
 
-    async def _give_back(self, works: list[Work]) -> None:
-        for work in works:
-            self._stop(work, Stopping.GIVEN_UP)
-        held = [(work.grant.run_id, work.grant.fence) for work in works]
+    async def _give_back(self, work: Work) -> None:
+        """A claim under which nothing was sent goes back to the queue as if it had not been made."""
+        held = [(work.grant.run_id, work.grant.fence)]
         try:
             await self._database.write(lambda tx: runs.give_back(tx, self._process_id, held))
         except Unavailable as error:
-            _log.warning("claims_left_to_the_lease", runs=len(held), error=error.message)
+            _log.warning("claim_left_to_the_lease", run_id=work.grant.run_id, error=error.message)
+        self._wakeup.notify()
 
     async def _claim(self) -> float | None:
         """Fill the free places from the queue; seconds until the next run may be claimed."""
+        if not self._renewal.alive():
+            return NOT_YET_SECONDS
         while places := self.reserve(BATCH):
             grants: list[Grant] = []
             try:
@@ -198,6 +202,8 @@ class Runner:
             if ending is not None:
                 await self._reports.flush()
                 await self._closing.close(ending)
+            elif not work.invoked:
+                await self._give_back(work)
         finally:
             self._forget(work)
 
@@ -226,6 +232,8 @@ class Runner:
         work.stopping = why
         if why is Stopping.GIVEN_UP:
             self._forget(work)
+            if not work.invoked:
+                self._aside(self._give_back(work))
         else:
             self._deadlines.add(self._clock.monotonic() + self._grace, work, hard=True)
         assert work.task is not None
@@ -241,8 +249,10 @@ class Runner:
 
     def _close_aside(self, work: Work) -> None:
         """Close a run whose task can't do it; what the target still answers is dropped."""
-        ending = self._attempts.stopped(work)
-        closer = asyncio.get_running_loop().create_task(self._finish(work, ending))
+        self._aside(self._finish(work, self._attempts.stopped(work)))
+
+    def _aside(self, writing: Coroutine[None, None, None]) -> None:
+        closer = asyncio.get_running_loop().create_task(writing)
         self._closers.add(closer)
         closer.add_done_callback(self._closers.discard)
 

@@ -3,7 +3,9 @@
 from gnomon.stores.database import Tx
 
 
-async def start(tx: Tx, process_id: str, host: str, pid: int, version: str, zone_data: str) -> None:
+async def start(  # noqa: PLR0917 - a row has as many columns as it has
+    tx: Tx, process_id: str, host: str, pid: int, version: str, zone_data: str
+) -> None:
     """Write the row of a process that has just started, under an id of its own."""
     await tx.run("processes.start", id=process_id, host=host, pid=pid, version=version, zone_data=zone_data)
 

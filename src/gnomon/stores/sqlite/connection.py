@@ -23,6 +23,8 @@ _PRAGMAS = (
     # FULL: a power cut loses no acknowledged commit (OPS-1); NORMAL would forget the last claims
     "PRAGMA synchronous=FULL",
     "PRAGMA foreign_keys=OFF",
+    # without it INSERT OR REPLACE deletes past the append-only triggers (SEC-7)
+    "PRAGMA recursive_triggers=ON",
     "PRAGMA temp_store=MEMORY",
     "PRAGMA cache_size=-32000",
     f"PRAGMA journal_size_limit={_JOURNAL_BYTES}",
@@ -53,13 +55,20 @@ def _busy_handler(clock: Clock) -> Callable[[int], bool]:
 def open_connection(
     path: Path, clock: Clock, queries: Mapping[str, Query], *, query_only: bool = False
 ) -> "Connection":
-    """A connection to an existing database, with our pragmas, our clock and our busy handler."""
-    raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX)
-    raw.set_busy_handler(_busy_handler(clock))
-    for pragma in _PRAGMAS:
-        raw.execute(pragma)
-    if query_only:
-        raw.execute("PRAGMA query_only=ON")
+    """A connection to an existing database, with our pragmas, our clock and our busy handler.
+
+    Raises:
+        Unavailable: the file is gone or can't be opened.
+    """
+    try:
+        raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX)
+        raw.set_busy_handler(_busy_handler(clock))
+        for pragma in _PRAGMAS:
+            raw.execute(pragma)
+        if query_only:
+            raw.execute("PRAGMA query_only=ON")
+    except apsw.Error as error:
+        raise translated(error) from error
     # one value for the whole of a statement, as statement_timestamp() has on PostgreSQL
     raw.create_scalar_function("now_us", lambda *_: clock.micros(), 0, deterministic=True)
     return Connection(raw, queries)
@@ -143,6 +152,8 @@ def _drive(coroutine: Awaitable[T]) -> T:
         next(iterator)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+    # ended here, inside the transaction, so that what its ``finally`` writes is rolled back with the rest
+    iterator.close()
     raise RuntimeError("a transaction may await its own statements and nothing else")
 
 

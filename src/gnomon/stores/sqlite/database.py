@@ -39,19 +39,22 @@ class _ConnectionThread:
         return await future
 
     def _work(self) -> None:
-        connection = self._connect()
+        connection: Connection | None = None
         while (item := self._jobs.get()) is not None:
             job, loop, future = item
             answer, error = None, None
             try:
+                if connection is None:  # tried again at the next job where it failed: the file may come back
+                    connection = self._connect()
                 answer = job(connection)
-            except BaseException as caught:  # noqa: BLE001 - it is the caller's, who waits in another thread
+            except BaseException as caught:  # it is the caller's, who waits in another thread
                 error = caught
             try:
                 loop.call_soon_threadsafe(_settle, future, answer, error)
             except RuntimeError:  # the caller's loop is closed: nobody waits any more
                 continue
-        connection.close()
+        if connection is not None:
+            connection.close()
 
     async def close(self) -> None:
         self._closed = True

@@ -100,7 +100,7 @@ def _inspect(path: Path) -> None:
 
 
 def _refuse_network(path: Path, mounts: str | None) -> None:
-    kind = file_system(path.parent.resolve() / path.name, mounts)
+    kind = file_system(path.resolve(), mounts)
     if kind in _NETWORK:
         raise UnusableDatabase(
             f"{path} lies on a network file system ({kind}), where SQLite's locks can't be trusted and work could run "
@@ -121,7 +121,8 @@ def file_system(path: Path, mounts: str | None = None) -> str | None:
         fields = line.split()
         if len(fields) >= 3:
             point = Path(fields[1].replace("\\040", " "))
-            if (path == point or point in path.parents) and len(point.parts) > best:
+            # of two mounts on one point (an automounter's and the real one) the later one is seen
+            if (path == point or point in path.parents) and len(point.parts) >= best:
                 best, kind = len(point.parts), fields[2]
     return kind
 
