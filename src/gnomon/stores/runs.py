@@ -87,7 +87,9 @@ async def insert(tx: Tx, runs: Sequence[NewRun]) -> None:
 async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
     """Claim queued runs whose instant has come, the interactive before the scheduled, the oldest first (RUN-1)."""
     found = await tx.tuples("runs.claimable", limit=limit)
-    scheduled: list[Parameters] = [{"schedule_id": schedule_id} for _, schedule_id in found if schedule_id is not None]
+    scheduled: list[Parameters] = [
+        {"schedule_id": schedule_id} for _, schedule_id in found if schedule_id is not None
+    ]
     fences: dict[str, list[int]] = {}
     for schedule_id, fence in await tx.many("runs.grant_fence", scheduled):
         fences.setdefault(schedule_id, []).append(fence)
@@ -103,7 +105,8 @@ async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
             for run_id, schedule_id in found
         ],
     )
-    return await by_ids(tx, [row[0] for row in claimed])
+    rows = {row["id"]: row for row in await by_ids(tx, [row[0] for row in claimed])}
+    return [rows[run_id] for run_id, _ in claimed]
 
 
 async def by_ids(tx: Tx, ids: Iterable[str]) -> list[Row]:

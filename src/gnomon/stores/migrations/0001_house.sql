@@ -227,7 +227,8 @@ CREATE TABLE runs (
     trigger_kind TEXT NOT NULL CHECK (trigger_kind IN ('schedule', 'manual', 'invoke')),
     status TEXT NOT NULL
         CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'timed_out', 'cancelled', 'lost')),
-    priority INTEGER NOT NULL,
+    -- the claim searches these two queues and no other (RUN-1)
+    priority INTEGER NOT NULL CHECK (priority IN (0, 10)),
     target_kind TEXT NOT NULL CHECK (target_kind IN ('agent', 'team')),
     target_id TEXT NOT NULL,
     schedule_id TEXT,

@@ -36,7 +36,11 @@ ORDER BY priority, claimable_at
 LIMIT :limit;
 
 -- name: next_claimable
-SELECT min(claimable_at) - now_us() AS wait_us FROM runs WHERE claimable_at IS NOT NULL;
+SELECT min(claimable_at) - now_us() AS wait_us FROM (
+    SELECT min(claimable_at) AS claimable_at FROM runs WHERE priority = 0 AND claimable_at IS NOT NULL
+    UNION ALL
+    SELECT min(claimable_at) AS claimable_at FROM runs WHERE priority = 10 AND claimable_at IS NOT NULL
+) AS queue;
 
 -- name: grant_fence
 UPDATE schedules SET fence = fence + 1 WHERE id = :schedule_id RETURNING id, fence;
@@ -76,8 +80,9 @@ RETURNING id;
 
 -- name: close_by_fence
 UPDATE runs SET
-    status = :status, finished_at = now_us(), duration_us = now_us() - started_at, lease_until = NULL,
-    claim_id = NULL,
+    status = :status, finished_at = now_us(),
+    duration_us = CASE WHEN now_us() > started_at THEN now_us() - started_at ELSE 0 END,
+    lease_until = NULL, claim_id = NULL,
     model_calls = :model_calls, input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost,
     response_preview = :response_preview, error_code = :error_code, error = :error
 WHERE id = :id AND fence = :fence AND status = 'running'
@@ -102,8 +107,9 @@ RETURNING id;
 
 -- name: give_back
 UPDATE runs SET
-    status = 'queued', claimable_at = now_us(), lease_until = NULL, owner = NULL, claim_id = NULL,
-    attempt = attempt - 1, started_at = CASE WHEN attempt = 1 THEN NULL ELSE started_at END
+    status = 'queued', claimable_at = CASE WHEN scheduled_for < now_us() THEN scheduled_for ELSE now_us() END,
+    lease_until = NULL, owner = NULL, claim_id = NULL, attempt = attempt - 1,
+    started_at = CASE WHEN attempt = 1 THEN NULL ELSE started_at END
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
 
@@ -191,7 +197,8 @@ SELECT node, output, usage FROM checkpoints WHERE run_id = :run_id;
 INSERT INTO checkpoints (run_id, node, fence, output, usage, created_at)
 SELECT id, :node, fence, :output, :usage, now_us() FROM runs
 WHERE id = :run_id AND fence = :fence AND owner = :owner AND status = 'running'
-ON CONFLICT (run_id, node) DO NOTHING
+-- a node that was kept before stays as it was, and is told to whoever holds the run as kept
+ON CONFLICT (run_id, node) DO UPDATE SET fence = checkpoints.fence
 RETURNING run_id;
 
 -- name: event

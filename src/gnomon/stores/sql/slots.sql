@@ -13,7 +13,8 @@ ORDER BY next_fire_at
 LIMIT :limit;
 
 -- name: next_due
-SELECT min(next_fire_at) - now_us() AS wait_us FROM schedules WHERE status = 'active';
+SELECT min(next_fire_at) - now_us() AS wait_us FROM schedules
+WHERE status = 'active' AND next_fire_at IS NOT NULL;
 
 -- name: record
 INSERT INTO occurrences (
