@@ -16,7 +16,8 @@ HOURLY = {"unit": "hour", "every": 1}
 EVERY_FIVE = {"unit": "minute", "every": 5}
 
 
-async def test_a_due_slot_is_recorded_run_and_closed_DSP_5(house: House) -> None:
+async def test_a_due_slot_is_recorded_run_and_closed(house: House) -> None:
+    """DSP-5."""
     await an_agent(house.database)
     sid = await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
     house.clock.advance(0.5)
@@ -60,7 +61,8 @@ async def test_nothing_fires_before_its_instant(house: House) -> None:
     assert await house.occurrences() == []
 
 
-async def test_a_second_tick_records_nothing_more_DSP_6(house: House) -> None:
+async def test_a_second_tick_records_nothing_more(house: House) -> None:
+    """DSP-6."""
     await an_agent(house.database)
     await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
     await house.dispatch()
@@ -70,8 +72,11 @@ async def test_a_second_tick_records_nothing_more_DSP_6(house: House) -> None:
     assert len(house.runtime.calls) == 1
 
 
-async def test_a_slot_that_the_ledger_holds_never_runs_again_DSP_6(house: House) -> None:
-    """The unique key is the boundary: even a schedule set back by hand can't make its slot fire twice (dbl-17)."""
+async def test_a_slot_that_the_ledger_holds_never_runs_again(house: House) -> None:
+    """DSP-6.
+
+    The unique key is the boundary: even a schedule set back by hand can't make its slot fire twice (dbl-17).
+    """
     await an_agent(house.database)
     sid = await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
     await house.dispatch()
@@ -90,9 +95,10 @@ async def test_a_slot_that_the_ledger_holds_never_runs_again_DSP_6(house: House)
     assert await house.rows("SELECT * FROM runs") == []
 
 
-async def test_a_crash_inside_the_transaction_leaves_none_of_it_DSP_5(
+async def test_a_crash_inside_the_transaction_leaves_none_of_it(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """DSP-5."""
     await an_agent(house.database)
     sid = await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
 
@@ -112,7 +118,8 @@ async def test_a_crash_inside_the_transaction_leaves_none_of_it_DSP_5(
     assert len(house.runtime.calls) == 1
 
 
-async def test_older_missed_slots_coalesce_into_one_record_DSP_7(house: House) -> None:
+async def test_older_missed_slots_coalesce_into_one_record(house: House) -> None:
+    """DSP-7."""
     await an_agent(house.database)
     sid = await a_schedule(house.database, EVERY_FIVE, next_fire_at=START, anchor=START - timedelta(hours=1))
     house.clock.advance(26 * 3600 + 60)
@@ -129,8 +136,8 @@ async def test_older_missed_slots_coalesce_into_one_record_DSP_7(house: House) -
     assert (await house.schedule(sid))["next_fire_at"] == to_micros(newest + timedelta(minutes=5))
 
 
-async def test_a_slot_past_its_grace_is_missed_DSP_7(house: House) -> None:
-    """mis-22: late by g-1 s runs, by g+1 s does not; SCH-9: it counts to nothing."""
+async def test_a_slot_past_its_grace_is_missed(house: House) -> None:
+    """DSP-7. mis-22: late by g-1 s runs, by g+1 s does not; SCH-9: it counts to nothing."""
     await an_agent(house.database)
     sid = await a_schedule(
         house.database,
@@ -155,8 +162,8 @@ async def test_a_slot_past_its_grace_is_missed_DSP_7(house: House) -> None:
     assert len(house.runtime.calls) == 1
 
 
-async def test_an_overlapping_slot_is_skipped_and_does_not_come_back_DSP_8(house: House) -> None:
-    """ovl-03: the slot is closed at its tick; when the run ends later nothing fires for it."""
+async def test_an_overlapping_slot_is_skipped_and_does_not_come_back(house: House) -> None:
+    """DSP-8. ovl-03: the slot is closed at its tick; when the run ends later nothing fires for it."""
     hold = house.runtime.hangs()
     await an_agent(house.database)
     await a_schedule(
@@ -179,7 +186,8 @@ async def test_an_overlapping_slot_is_skipped_and_does_not_come_back_DSP_8(house
     assert len(house.runtime.calls) == 1
 
 
-async def test_queue_one_waits_for_the_run_in_flight_DSP_8(house: House) -> None:
+async def test_queue_one_waits_for_the_run_in_flight(house: House) -> None:
+    """DSP-8."""
     hold = house.runtime.hangs()
     await an_agent(house.database)
     sid = await a_schedule(
@@ -208,7 +216,8 @@ async def test_queue_one_waits_for_the_run_in_flight_DSP_8(house: House) -> None
     assert {r["status"] for r in await house.rows("SELECT status FROM runs")} == {"succeeded"}
 
 
-async def test_cancel_running_stops_the_old_run_first_DSP_8(house: House) -> None:
+async def test_cancel_running_stops_the_old_run_first(house: House) -> None:
+    """DSP-8."""
     hold = house.runtime.hangs()
     await an_agent(house.database)
     await a_schedule(
@@ -232,7 +241,8 @@ async def test_cancel_running_stops_the_old_run_first_DSP_8(house: House) -> Non
     assert hold.cancelled.is_set()
 
 
-async def test_allow_runs_side_by_side_and_the_lock_stays_until_the_last_DSP_8(house: House) -> None:
+async def test_allow_runs_side_by_side_and_the_lock_stays_until_the_last(house: House) -> None:
+    """DSP-8."""
     first, second = house.runtime.hangs(), house.runtime.hangs()
     await an_agent(house.database)
     sid = await a_schedule(
@@ -256,7 +266,8 @@ async def test_allow_runs_side_by_side_and_the_lock_stays_until_the_last_DSP_8(h
     assert (await house.schedule(sid))["in_flight_run_id"] is None
 
 
-async def test_the_last_of_max_runs_completes_the_schedule_SCH_5(house: House) -> None:
+async def test_the_last_of_max_runs_completes_the_schedule(house: House) -> None:
+    """SCH-5."""
     await an_agent(house.database)
     sid = await a_schedule(
         house.database, EVERY_FIVE, next_fire_at=START, anchor=START - timedelta(hours=5), max_runs=2
@@ -285,7 +296,8 @@ async def test_a_one_time_schedule_fires_once_and_is_completed(house: House) -> 
     assert len(house.runtime.calls) == 1
 
 
-async def test_a_window_that_opens_later_realigns_from_its_start_SCH_5(house: House) -> None:
+async def test_a_window_that_opens_later_realigns_from_its_start(house: House) -> None:
+    """SCH-5."""
     opens = START + timedelta(hours=2, minutes=3)
     await an_agent(house.database)
     sid = await a_schedule(
@@ -317,8 +329,8 @@ async def test_a_slot_behind_the_window_is_recorded_and_ends_the_schedule_win_10
     assert house.runtime.calls == []
 
 
-async def test_a_deleted_target_disables_the_schedule_SCH_12(house: House) -> None:
-    """tar-01: no failed run for each slot for ever; the slot itself is on record."""
+async def test_a_deleted_target_disables_the_schedule(house: House) -> None:
+    """SCH-12. tar-01: no failed run for each slot for ever; the slot itself is on record."""
     sid = await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
     await house.dispatch()
     [occurrence] = await house.occurrences()
@@ -328,7 +340,8 @@ async def test_a_deleted_target_disables_the_schedule_SCH_12(house: House) -> No
     assert await house.rows("SELECT * FROM runs") == []
 
 
-async def test_an_agent_that_is_switched_off_is_a_skip_RUN_2(house: House) -> None:
+async def test_an_agent_that_is_switched_off_is_a_skip(house: House) -> None:
+    """RUN-2."""
     await an_agent(house.database, enabled=0)
     sid = await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
     await house.dispatch()
@@ -337,8 +350,8 @@ async def test_an_agent_that_is_switched_off_is_a_skip_RUN_2(house: House) -> No
     assert (await house.schedule(sid))["status"] == "active"
 
 
-async def test_a_rule_that_breaks_is_set_aside_and_stops_no_other_DSP_9a(house: House) -> None:
-    """mis-17: status error with the text, no made-up instant; the healthy schedule fires."""
+async def test_a_rule_that_breaks_is_set_aside_and_stops_no_other(house: House) -> None:
+    """DSP-9a. mis-17: status error with the text, no made-up instant; the healthy schedule fires."""
     await an_agent(house.database)
     bad = await a_schedule(
         house.database,
@@ -374,7 +387,8 @@ async def test_a_stored_instant_that_is_no_slot_realigns_mis_16(house: House) ->
     assert (await house.schedule(sid))["next_fire_at"] == to_micros(START + timedelta(hours=1))
 
 
-async def test_placeholders_are_resolved_against_the_slot_SCH_6(house: House) -> None:
+async def test_placeholders_are_resolved_against_the_slot(house: House) -> None:
+    """SCH-6."""
     await an_agent(house.database)
     await a_schedule(
         house.database,
@@ -392,7 +406,8 @@ async def test_placeholders_are_resolved_against_the_slot_SCH_6(house: House) ->
     assert invocation.query == "2026-11-29 2026-11-28T15:30:00Z 7 [2026-11-27T15:30:00Z]"
 
 
-async def test_jitter_delays_the_run_and_never_moves_the_slot_CAD_10(house: House) -> None:
+async def test_jitter_delays_the_run_and_never_moves_the_slot(house: House) -> None:
+    """CAD-10."""
     await an_agent(house.database)
     await a_schedule(
         house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5), jitter_seconds=600
@@ -408,7 +423,8 @@ async def test_jitter_delays_the_run_and_never_moves_the_slot_CAD_10(house: Hous
     assert (await house.run())["status"] == "succeeded"
 
 
-async def test_a_full_runner_leaves_the_rest_to_the_queue_RUN_1(house: House) -> None:
+async def test_a_full_runner_leaves_the_rest_to_the_queue(house: House) -> None:
+    """RUN-1."""
     holds = [house.runtime.hangs() for _ in range(10)]
     await an_agent(house.database)
     for index in range(13):
@@ -432,7 +448,8 @@ async def test_a_full_runner_leaves_the_rest_to_the_queue_RUN_1(house: House) ->
     assert len(house.runtime.calls) == 13
 
 
-async def test_two_dispatchers_on_one_file_record_each_slot_once_DSP_3(house: House) -> None:
+async def test_two_dispatchers_on_one_file_record_each_slot_once(house: House) -> None:
+    """DSP-3."""
     await an_agent(house.database)
     for index in range(50):
         await a_schedule(

@@ -129,7 +129,7 @@ async def rows(database: Database, sql: str, **parameters: Any) -> list[Row]:
         if found is not None:
             return found  # type: ignore[no-any-return]
         names: list[str] = []
-        given = []
+        given: list[Row] = []
         for row in cursor:
             names = names or [column[0] for column in cursor.get_description()]
             given.append(dict(zip(names, row, strict=True)))

@@ -1,0 +1,244 @@
+"""Runs whose holder is gone: closed once, or resumed; nothing is taken from the living (RUN-5b, RUN-7, RUN-8)."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gnomon.domain.instants import to_micros
+from support.databases import START
+from support.house import AGENT, House, a_schedule, a_team, an_agent
+
+pytestmark = pytest.mark.anyio
+HOURLY = {"unit": "hour", "every": 1}
+
+
+async def a_dead_run(house: House, **changes: Any) -> str:
+    """A run in work in ``house``, whose process then falls silent."""
+    hold = house.runtime.hangs()
+    await an_agent(house.database)
+    sid = await a_schedule(
+        house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5), **changes
+    )
+    await house.dispatch()
+    await hold.started.wait()
+    return sid
+
+
+async def test_a_run_is_lost_when_its_process_is_silent_for_too_long(house: House) -> None:
+    """RUN-7. lea-04, lea-16: long before its lease of an hour is over; the schedule is free again."""
+    sid = await a_dead_run(house, timeout_seconds=3600)
+    other = await house.neighbour()
+    house.clock.advance(119)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    assert (await house.run())["status"] == "running"
+    house.clock.advance(1)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    run, schedule = await house.run(), await house.schedule(sid)
+    assert (run["status"], run["half_done"], run["error_code"]) == ("lost", 1, "lost")
+    assert (schedule["in_flight_run_id"], schedule["failure_streak"]) == (None, 1)
+    assert "silent" in run["error"]
+    other.direct.close()
+
+
+async def test_a_run_is_lost_when_its_lease_is_over(house: House) -> None:
+    """RUN-7. lea-05: only lease and heartbeat count, not the age of the run."""
+    await a_dead_run(house, timeout_seconds=30)
+    other = await house.neighbour()
+    house.clock.advance(59)
+    await house.rows("UPDATE processes SET heartbeat_at = :now", now=house.clock.micros())
+    await other.engine.watchdog.sweep()
+    assert (await house.run())["status"] == "running"
+    house.clock.advance(1)
+    await house.rows("UPDATE processes SET heartbeat_at = :now", now=house.clock.micros())
+    await other.engine.watchdog.sweep()
+    assert (await house.run())["status"] == "lost"
+    other.direct.close()
+
+
+async def test_two_sweeps_close_a_dead_run_once(house: House) -> None:
+    """lea-09: one EXPIRE, one step of the streak."""
+    sid = await a_dead_run(house)
+    other, third = await house.neighbour(), await house.neighbour(seed=7)
+    house.clock.advance(500)
+    for watchdog in (other, third, other):
+        await watchdog.engine.watchdog.sweep()
+    assert len(await house.audit("EXPIRE")) == 1
+    assert (await house.schedule(sid))["failure_streak"] == 1
+    other.direct.close()
+    third.direct.close()
+
+
+async def test_a_living_run_is_never_swept_whatever_its_schedule_s_status(house: House) -> None:
+    """lea-08: paused has no part in it."""
+    sid = await a_dead_run(house, timeout_seconds=600)
+    await house.rows("UPDATE schedules SET status = 'paused', next_fire_at = NULL WHERE id = :id", id=sid)
+    for _ in range(10):
+        await house.elapse(60)
+        await house.engine.watchdog.sweep()
+    assert (await house.run())["status"] == "running"
+
+
+async def test_a_jump_of_the_clock_takes_nothing_for_the_length_of_a_lease(house: House) -> None:
+    """RUN-5b.
+
+    CLK2: ten minutes forward expires every lease at once; the living renew, and only the dead are swept.
+    """
+    await a_dead_run(house, timeout_seconds=60)
+    other = await house.neighbour()
+    await other.engine.watchdog.tick()
+    house.clock.jump(600)
+    await other.engine.watchdog.tick()
+    assert (await house.run())["status"] == "running"
+    await house.elapse(100)
+    await other.engine.watchdog.tick()
+    assert (await house.run())["status"] == "running", "its holder has renewed by the new clock"
+    house.clock.advance(240)
+    await other.engine.watchdog.tick()
+    assert (await house.run())["status"] == "lost", "a dead one is found all the same"
+    other.direct.close()
+
+
+async def test_a_watchdog_that_stood_still_gives_the_living_time_to_speak(house: House) -> None:
+    """RUN-5b. lea-18: after its own stall it expires nobody for a whole heartbeat timeout."""
+    await a_dead_run(house, timeout_seconds=3600)
+    await house.engine.watchdog.tick()
+    house.clock.advance(600)
+    await house.engine.watchdog.tick()
+    assert (await house.run())["status"] == "running"
+    await house.elapse(60)
+    await house.engine.watchdog.tick()
+    assert (await house.run())["status"] == "running"
+
+
+async def test_on_lost_resume_goes_back_to_the_queue_marked(house: House) -> None:
+    """RUN-8."""
+    sid = await a_dead_run(house, on_lost="resume")
+    other = await house.neighbour()
+    house.clock.advance(500)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    run = await house.run()
+    assert (run["status"], run["half_done"]) == ("queued", 1)
+    assert (await house.schedule(sid))["in_flight_run_id"] == run["id"]
+    await other.claim()
+    await other.idle()
+    [first], [second] = house.runtime.invocations, other.runtime.invocations
+    assert second.fence > first.fence
+    assert second.idempotency_key == first.idempotency_key
+    assert (await house.run())["status"] == "succeeded"
+    [attempt] = await house.rows("SELECT outcome, error_code FROM attempts")
+    assert (attempt["outcome"], attempt["error_code"]) == ("lost", "lost")
+    other.direct.close()
+
+
+async def test_a_run_that_kills_whoever_works_on_it_is_not_resumed_for_ever(house: House) -> None:
+    """RUN-8."""
+    await an_agent(house.database)
+    await a_schedule(
+        house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5), on_lost="resume"
+    )
+    hold = house.runtime.hangs()
+    await house.dispatch()
+    await hold.started.wait()
+    for seed in range(10):
+        victim = await house.neighbour(seed=100 + seed)
+        house.clock.advance(500)
+        await victim.beat()
+        await victim.engine.watchdog.sweep()
+        if (await house.run())["status"] == "lost":
+            break
+        hang = victim.runtime.hangs()
+        await victim.claim()
+        await hang.started.wait()
+        victim.direct.close()
+    victim.direct.close()
+    run = await house.run()
+    assert (run["status"], run["attempt"]) == ("lost", 4)
+
+
+async def test_a_resumed_team_does_not_run_finished_nodes_again(house: House) -> None:
+    """TGT-3."""
+    await an_agent(house.database)
+    team = await a_team(
+        house.database,
+        "tea_" + "0" * 20,
+        [
+            {"id": "first", "agent": AGENT, "query": "one"},
+            {"id": "second", "agent": AGENT, "query": "two after {{nodes.first.output}}", "after": ["first"]},
+        ],
+        "second",
+    )
+    await a_schedule(
+        house.database,
+        HOURLY,
+        next_fire_at=START,
+        anchor=START - timedelta(hours=5),
+        target_kind="team",
+        target_id=team,
+        on_lost="resume",
+    )
+    house.runtime.answers("1")
+    hold = house.runtime.hangs()
+    await house.dispatch()
+    await hold.started.wait()
+    other = await house.neighbour()
+    house.clock.advance(500)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    await other.claim()
+    await other.idle()
+    assert [i.query for i in other.runtime.invocations] == ["two after 1"]
+    assert (await house.run())["status"] == "succeeded"
+    other.direct.close()
+
+
+async def test_a_clock_set_back_brings_far_slots_home_mis_08(house: House) -> None:
+    """17:00 for one tick, then the truth: no slot twice, and the next one is the true next one."""
+    await an_agent(house.database)
+    sid = await a_schedule(
+        house.database,
+        {"unit": "minute", "every": 5},
+        next_fire_at=START + timedelta(minutes=5),
+        anchor=START - timedelta(hours=1),
+    )
+    await house.engine.watchdog.tick()
+    house.clock.jump(7200)
+    await house.engine.watchdog.tick()
+    await house.dispatch()
+    await house.idle()
+    assert len(house.runtime.calls) == 1
+    house.clock.jump(-7200)
+    house.clock.advance(60)
+    await house.engine.watchdog.tick()
+    assert (await house.schedule(sid))["next_fire_at"] == to_micros(START + timedelta(minutes=5))
+    await house.elapse(240)
+    await house.dispatch()
+    await house.idle()
+    assert len(house.runtime.calls) == 2
+    slots = [row["nominal_fire_at"] for row in await house.occurrences()]
+    assert len(slots) == len(set(slots)) == 2
+
+
+async def test_a_laptop_that_slept_has_one_record_and_one_run(house: House) -> None:
+    """mis-02, mis-03: an hour with the lid closed is one coalesced record and at most one run."""
+    await an_agent(house.database)
+    await a_schedule(
+        house.database,
+        {"unit": "minute", "every": 5},
+        next_fire_at=START + timedelta(minutes=5),
+        anchor=START - timedelta(hours=1),
+    )
+    await house.dispatch()
+    house.clock.advance(3_661)
+    await house.dispatch()
+    await house.idle()
+    for _ in range(10):
+        await house.elapse(300)
+        await house.dispatch()
+        await house.idle()
+    occurrences = await house.occurrences()
+    assert occurrences[0]["coalesced_count"] == 11
+    assert len(occurrences) == len(house.runtime.calls) == 11
