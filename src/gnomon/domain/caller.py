@@ -1,0 +1,43 @@
+"""Who asks: the identity behind one request, as every service sees it. Knows no key text and no header."""
+
+from dataclasses import dataclass
+
+from gnomon.domain.errors import Refused
+from gnomon.domain.scopes import EVERYTHING, allows
+from gnomon.domain.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One caller. ``actor`` stands in the audit; ``key_id`` is the API key's id, ``target`` what it is bound to.
+
+    A key that is bound to a target holds no scopes: it invokes that target and does nothing else (SEC-3).
+    """
+
+    actor: str
+    scopes: tuple[str, ...] = ()
+    key_id: str | None = None
+    target: Target | None = None
+    tenant: str | None = None
+
+    def may(self, scope: str) -> bool:
+        """Whether the caller's scopes cover ``scope``."""
+        return allows(self.scopes, scope)
+
+    def require(self, scope: str) -> None:
+        """Let the caller through, or not.
+
+        Raises:
+            Refused: ``scope_missing``, naming the scope.
+        """
+        if not self.may(scope):
+            raise Refused(
+                f'This needs the scope "{scope}", which the key does not have.',
+                code="scope_missing",
+                data={"scope": scope},
+            )
+
+
+def system(actor: str) -> Caller:
+    """The centre itself, or a person at its machine: the command line, the first start."""
+    return Caller(actor, (EVERYTHING,))
