@@ -273,9 +273,10 @@ def _read_result(result_file: Path) -> object | None:
         return None
     except OSError as error:
         raise TargetFailure(Failing.NONSENSE, f"the result file can't be read: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise TargetFailure(Failing.NONSENSE, "the result file is no plain file")
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise TargetFailure(Failing.NONSENSE, "the result file is no plain file")
         data = file.read(_RESULT_BYTES + 1)
     if len(data) > _RESULT_BYTES:
         raise TargetFailure(

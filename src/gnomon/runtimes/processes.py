@@ -100,6 +100,16 @@ class Warden:
         )
 
 
+class _Stdin(asyncio.BaseProtocol):
+    """Knows when the pipe is closed: a transport that is must not be aborted again."""
+
+    lost = False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc  # a program that does not read its stdin is no failure
+        self.lost = True
+
+
 class ProcessGroup:
     """A command's group. ``pgid`` is its leader's pid; ``exited`` is set when the leader has ended."""
 
@@ -118,6 +128,7 @@ class ProcessGroup:
         self.pgid = self._popen.pid
         self.exited = asyncio.Event()
         self._reaped = False
+        self._stdin = _Stdin()
         self._transports: dict[str, asyncio.BaseTransport] = {}
         loop = asyncio.get_running_loop()
         threading.Thread(target=self._watch, args=(loop,), name=f"wait-{self.pgid}", daemon=True).start()
@@ -126,7 +137,7 @@ class ProcessGroup:
         """Let the command begin, with ``text`` on its stdin. One that never reads it is not waited for."""
         loop = asyncio.get_running_loop()
         assert self._popen.stdin is not None
-        transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, self._popen.stdin)
+        transport, _ = await loop.connect_write_pipe(lambda: self._stdin, self._popen.stdin)
         self._transports["stdin"] = transport
         transport.write(b"\n" + text)
         transport.close()
@@ -174,10 +185,10 @@ class ProcessGroup:
             transport = self._transports.get(name)
             if transport is None:
                 getattr(self._popen, name).close()
-            elif isinstance(transport, asyncio.WriteTransport):
-                transport.abort()
-            else:
+            elif not isinstance(transport, asyncio.WriteTransport):
                 transport.close()
+            elif not self._stdin.lost:
+                transport.abort()
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         if hasattr(os, "waitid"):
