@@ -67,7 +67,7 @@ def matches(rule: dict[str, Any], day: date, anchor: date) -> bool:
     """Whether a rule of days, weeks or months names a date."""
     every, length = rule["every"], calendar.monthrange(day.year, day.month)[1]
     if rule["unit"] == "day":
-        return (day - anchor).days % every == 0
+        return bool((day - anchor).days % every == 0)
     if rule["unit"] == "week":
         weeks = (_monday(day) - _monday(anchor)).days // 7
         return WEEKDAYS[day.weekday()] in rule["days"] and weeks % every == 0

@@ -13,6 +13,7 @@ from gnomon.cadence.faults import ExpressionError
 from gnomon.cadence.imported import (
     ALL_MONTHDAYS,
     ALL_MONTHS,
+    ALL_WEEKDAYS,
     LAST_WORKDAY,
     DateForm,
     DayForm,
@@ -47,7 +48,12 @@ def _form(cron: CronSim) -> DateForm:
     months = frozenset(month - 1 for month in cron.months)
     if months == ALL_MONTHS and cron.day_and and cron.days == ALL_MONTHDAYS and len(plain) == len(weekdays):
         return DayForm(1) if plain == _WEEK else WeekForm(1, plain)
-    pattern = DayPattern(frozenset(map(_monthday, cron.days)), weekdays, both=cron.day_and)
+    monthdays = frozenset(map(_monthday, cron.days))
+    pattern = DayPattern(
+        ALL_MONTHDAYS if monthdays == ALL_MONTHDAYS else monthdays,
+        ALL_WEEKDAYS if plain == _WEEK else weekdays,
+        both=cron.day_and,
+    )
     return MonthForm(pattern, months)
 
 

@@ -85,32 +85,38 @@ class DayPattern:
 
     def pick(self, first: int, length: int) -> tuple[int, ...]:
         """Pick the days of the month that begins with day `first` and has `length` days."""
-        workday = self._last_workday(first, length)
-        found = []
-        for day in range(first, first + length):
-            number = day - first + 1
-            by_number = bool({number, number - length - 1} & self.monthdays) or day == workday
-            by_weekday = self._by_weekday(day, number, length)
-            if (by_number and by_weekday) if self.both else (by_number or by_weekday):
-                found.append(day)
+        by_number, by_weekday = self._by_number(first, length), self._by_weekday(first, length)
+        numbers = sorted(by_number & by_weekday if self.both else by_number | by_weekday)
+        days = [first + number - 1 for number in numbers if 1 <= number <= length]
         if not self.positions:
-            return tuple(found)
+            return tuple(days)
+        count = len(days)
         return tuple(
             day
-            for index, day in enumerate(found)
-            if index + 1 in self.positions or index - len(found) in self.positions
+            for index, day in enumerate(days)
+            if index + 1 in self.positions or index - count in self.positions
         )
 
-    def _last_workday(self, first: int, length: int) -> int | None:
-        if LAST_WORKDAY not in self.monthdays:
-            return None
-        final = first + length - 1
-        return final - max(weekday_of(final) - 4, 0)
+    def _by_number(self, first: int, length: int) -> set[int]:
+        if self.monthdays is ALL_MONTHDAYS:
+            return set(range(1, length + 1))
+        numbers = {number if number > 0 else length + 1 + number for number in self.monthdays}
+        if LAST_WORKDAY in numbers:
+            numbers.add(length - max(weekday_of(first + length - 1) - 4, 0))
+        return numbers
 
-    def _by_weekday(self, day: int, number: int, length: int) -> bool:
-        weekday = weekday_of(day)
-        nth, from_end = (number + 6) // 7, -((length - number) // 7 + 1)
-        return any((weekday, ordinal) in self.weekdays for ordinal in (0, nth, from_end))
+    def _by_weekday(self, first: int, length: int) -> set[int]:
+        if self.weekdays is ALL_WEEKDAYS:
+            return set(range(1, length + 1))
+        start = weekday_of(first)
+        numbers: set[int] = set()
+        for weekday, ordinal in self.weekdays:
+            same = range((weekday - start) % 7 + 1, length + 1, 7)
+            if ordinal == 0:
+                numbers.update(same)
+            elif -len(same) <= ordinal <= len(same):
+                numbers.add(same[ordinal - (ordinal > 0)])
+        return numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,18 @@ def preview(
     return slots
 
 
+def describe(
+    cadence: Cadence,
+    instant: datetime,
+    *,
+    anchor: datetime | None = None,
+    holidays: AbstractSet[date] = _NONE,
+) -> Slot | None:
+    """Tell one slot as a preview would; None for an instant that is no slot (CAD-8)."""
+    micros, rule = micros_of(instant), _compiled(cadence, anchor, holidays)
+    return Teller(cadence, rule).slot(micros) if rule.latest_at(micros) == micros else None
+
+
 def _walk(rule: Compiled, start: int, end: int) -> Iterator[datetime]:
     found = rule.next_after(start - 1)
     while found is not None and found < end:

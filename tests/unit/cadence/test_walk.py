@@ -11,6 +11,7 @@ from gnomon.cadence import (
     Slot,
     between,
     count_between,
+    describe,
     is_slot,
     latest_at,
     next_after,
@@ -26,6 +27,7 @@ ASKED: list[Callable[[Any], Any]] = [
     lambda moment: next_after(RULE, NOON, anchor=moment),
     lambda moment: latest_at(RULE, moment),
     lambda moment: is_slot(RULE, moment),
+    lambda moment: describe(RULE, moment),
     lambda moment: between(RULE, moment, NOON),
     lambda moment: between(RULE, NOON, moment),
     lambda moment: count_between(RULE, moment, NOON),
@@ -54,6 +56,15 @@ def test_preview_gives_what_people_read() -> None:
     ]
     assert preview(RULE, NOON, 0) == []
     assert preview(RULE, NOON, -1) == []
+
+
+def test_one_slot_is_told_as_in_a_preview() -> None:
+    """CAD-8: and what is no slot is not told."""
+    york = Cadence.parse({"unit": "day", "at": "02:30", "zone": "America/New_York"})
+    for slot in preview(york, datetime(2026, 3, 6, tzinfo=UTC), 4):
+        assert describe(york, slot.at) == slot
+        assert describe(york, slot.at + timedelta(microseconds=1)) is None
+        assert describe(york, slot.at, anchor=slot.at + timedelta(minutes=1)) is None
 
 
 def test_holidays_may_be_any_set() -> None:
