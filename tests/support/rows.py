@@ -3,13 +3,15 @@
 Instants are integers of microseconds. ``execute`` runs on the database's own writing connection.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gnomon.domain.instants import to_micros
 from gnomon.stores.database import Database, Tx
+from support.databases import START
 
-AT = 1_796_000_400_000_000  # whole minutes, as an anchor has to be
-assert AT % 60_000_000 == 0
+AT = to_micros(START)  # where the tests' clock stands
+SECOND = 1_000_000
 
 SCHEDULE: Mapping[str, Any] = {
     "id": "sch_" + "0" * 20,
@@ -61,7 +63,7 @@ RUNNING: Mapping[str, Any] = {
     "attempt": 1,
     "started_at": AT,
     "attempt_at": AT,
-    "lease_until": AT + 330_000_000,
+    "lease_until": AT + 330 * SECOND,
 }
 OCCURRENCE: Mapping[str, Any] = {
     "schedule_id": "sch_" + "0" * 20,
@@ -124,9 +126,18 @@ async def one(database: Database, table: str, **key: Any) -> dict[str, Any]:
 async def add(database: Database, table: str, defaults: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
     """Insert one row."""
     row = {**defaults, **changes}
-    names, values = ", ".join(row), ", ".join(f":{name}" for name in row)
-    await execute(database, f"INSERT INTO {table} ({names}) VALUES ({values})", **row)
+    await add_many(database, table, [row])
     return row
+
+
+async def add_many(database: Database, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows that have the same columns, all in one transaction."""
+    names, values = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
+
+    async def work(tx: Tx) -> None:
+        tx._raw.executemany(f"INSERT INTO {table} ({names}) VALUES ({values})", rows)  # type: ignore[attr-defined]
+
+    await database.write(work)
 
 
 async def add_schedule(database: Database, **changes: Any) -> dict[str, Any]:
