@@ -338,14 +338,21 @@ CREATE TABLE api_keys (
 --sqlite: STRICT, WITHOUT ROWID
 ;
 
--- Answers kept under an Idempotency-Key, written in the same transaction as their effect (IDM-2).
+-- What the centre drew for itself at its first start: the pepper of the keys' hashes (SEC-3).
+CREATE TABLE secrets (
+    name TEXT PRIMARY KEY,
+    value BLOB NOT NULL
+)
+--sqlite: STRICT, WITHOUT ROWID
+;
+
+-- Answers kept under an Idempotency-Key, written in the same transaction as their effect (IDM-2). An answer is sealed
+-- with the API key that asked; one that is missing means that the effect is still going on.
 CREATE TABLE idempotency_keys (
     scope TEXT NOT NULL,
     key TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
-    status INTEGER NOT NULL,
-    body TEXT NOT NULL,
-    location TEXT,
+    answer BLOB,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL,
     PRIMARY KEY (scope, key)
