@@ -44,39 +44,58 @@ class _Walk:
         self._outputs = {name: output.output for name, output in done.items()}
         self._started = set(done)
         self._usage: Usage | None = None
-        self._first: Exception | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._first: BaseException | None = None
 
     async def run(self) -> Result:
+        # Not a TaskGroup: Python 3.11's leaves its own cancellation counted on the task that entered it, and the
+        # runner could not tell that from a cancellation of the run.
         try:
-            async with asyncio.TaskGroup() as group:
-                self._start_ready(group)
-        except BaseExceptionGroup as failures:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise asyncio.CancelledError from failures
-            if self._first is None:
-                raise
-            raise self._first from self._first.__cause__
+            self._start_ready()
+            while self._tasks:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                if isinstance(self._first, asyncio.CancelledError):
+                    # nobody cancelled it: a cancelled walk would not have come back from the wait
+                    raise TargetFailure(Failing.NODE_FAILED, "a node cancelled itself", usage=self._usage)
+                if self._first is not None:
+                    raise self._first
+                self._tasks = {task for task in self._tasks if not task.done()}
+                self._start_ready()
+        finally:
+            await self._end_others()
         if self._team.output not in self._outputs:
             message = f'the team\'s graph never comes to its output "{self._team.output}"'
             raise TargetFailure(Failing.TARGET_INVALID, message, usage=self._usage)
         return Result(self._outputs[self._team.output], self._usage)
 
-    def _start_ready(self, group: asyncio.TaskGroup) -> None:
+    async def _end_others(self) -> None:
+        """Cancel what still runs and wait for its end; a cancellation in between is passed on, not obeyed early."""
+        cancelled = False
+        while pending := [task for task in self._tasks if not task.done()]:
+            for task in pending:
+                task.cancel()
+            try:
+                await asyncio.wait(pending)
+            except asyncio.CancelledError:
+                cancelled = True
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if cancelled:
+            raise asyncio.CancelledError
+
+    def _start_ready(self) -> None:
         for node in self._team.nodes:
             if node.id not in self._started and all(name in self._outputs for name in node.after):
                 self._started.add(node.id)
-                group.create_task(self._step(node, group))
+                self._tasks.add(asyncio.create_task(self._step(node), name=f"node {node.id}"))
 
-    async def _step(self, node: Node, group: asyncio.TaskGroup) -> None:
+    async def _step(self, node: Node) -> None:
         try:
             result = await self._attempt(node)
             await self._on_done(node, result)
-        except Exception as error:
+        except BaseException as error:
             self._first = self._first or error
             raise
         self._outputs[node.id] = result.output
-        self._start_ready(group)
 
     async def _attempt(self, node: Node) -> Result:
         try:
