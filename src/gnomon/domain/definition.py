@@ -8,13 +8,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from difflib import get_close_matches
 from typing import Any
 
 from gnomon.cadence import Cadence, CadenceError
-from gnomon.domain import placeholders
+from gnomon.domain import placeholders, scopes
 from gnomon.domain.agent import TIMEOUT_SECONDS
 from gnomon.domain.errors import Fault, Invalid
-from gnomon.domain.fields import FieldReader, shown
+from gnomon.domain.form import Form
 from gnomon.domain.ids import Kind, is_id, is_slug
 from gnomon.domain.instants import rfc3339
 from gnomon.domain.retry import BACKOFF_MAX_SECONDS, BACKOFF_SECONDS, MAX_ATTEMPTS, RetryPolicy
@@ -55,32 +56,25 @@ FIELDS = (
     "scopes",
     "dedup_key",
 )
-_BY_ACTION = "is changed by /pause and /resume, not by a save"
-READ_ONLY = {
-    "status": _BY_ACTION,
-    "status_detail": _BY_ACTION,
-    **dict.fromkeys(
-        (
-            "id",
-            "revision",
-            "next_fire_at",
-            "last_fire_at",
-            "run_count",
-            "failure_streak",
-            "last_error",
-            "in_flight_run_id",
-            "created_at",
-            "created_by",
-            "updated_at",
-            "updated_by",
-        ),
-        "is read-only",
-    ),
-}
+READ_ONLY = (
+    "id",
+    "status",
+    "status_detail",
+    "revision",
+    "next_fire_at",
+    "last_fire_at",
+    "run_count",
+    "failure_streak",
+    "last_error",
+    "in_flight_run_id",
+    "created_at",
+    "created_by",
+    "updated_at",
+    "updated_by",
+)
 DEDUP_KEY_CHARACTERS = (1, 500)
 MOST_SCOPES = 50
 _EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
-_SCOPE = re.compile(r"\*|[a-z][a-z_]{0,40}:(?:\*|[a-z][a-z_]{0,40})")
 _DEFAULT = Definition("", Target(TargetKind.AGENT, ""), Cadence.parse({"unit": "day", "at": "00:00"}))
 
 
@@ -93,37 +87,38 @@ def parse(given: object) -> Definition:
         Invalid: with every fault, each at its field; those of the cadence under ``cadence.``.
     """
     if not isinstance(given, Mapping):
-        raise Invalid([Fault("", f"a schedule is an object, not {shown(given)}")])
-    reader = FieldReader(given)
-    reader.only(FIELDS, READ_ONLY)
-    target, cadence = _target(reader), _cadence(reader)
-    definition = replace(
-        _DEFAULT,
-        name=reader.text("name", NAME_CHARACTERS),
-        query=reader.text("query", QUERY_CHARACTERS),
-        session_mode=reader.choice("session_mode", SessionMode, _DEFAULT.session_mode),
-        session_id=_session_id(reader),
-        starts_at=reader.maybe_instant("starts_at"),
-        ends_at=reader.maybe_instant("ends_at"),
-        max_runs=reader.maybe_integer("max_runs", MAX_RUNS),
-        overlap=reader.choice("overlap", Overlap, _DEFAULT.overlap),
-        catch_up=reader.choice("catch_up", CatchUp, _DEFAULT.catch_up),
-        misfire_grace_seconds=reader.maybe_integer("misfire_grace_seconds", MISFIRE_GRACE_SECONDS),
-        timeout_seconds=reader.integer("timeout_seconds", TIMEOUT_SECONDS, _DEFAULT.timeout_seconds),
-        retry=_retry(reader),
-        failure_limit=reader.integer("failure_limit", FAILURE_LIMIT, _DEFAULT.failure_limit),
-        on_lost=reader.choice("on_lost", OnLost, _DEFAULT.on_lost),
-        jitter_seconds=reader.integer("jitter_seconds", JITTER_SECONDS, 0),
-        invoke_as=_email(reader),
-        scopes=_scopes(reader),
-        dedup_key=reader.maybe_text("dedup_key", DEDUP_KEY_CHARACTERS),
+        raise Invalid([Fault("", "a schedule is an object")])
+    form = Form(given)
+    form.only(FIELDS, READ_ONLY)
+    target, cadence = _target(form), _cadence(form)
+    default = _DEFAULT
+    definition = Definition(
+        name=form.text("name", *NAME_CHARACTERS, required=True) or "",
+        target=target or default.target,
+        cadence=cadence or default.cadence,
+        query=_query(form),
+        session_mode=SessionMode(form.choice("session_mode", list(SessionMode)) or default.session_mode),
+        session_id=_session_id(form),
+        starts_at=form.instant("starts_at"),
+        ends_at=form.instant("ends_at"),
+        max_runs=form.integer("max_runs", *MAX_RUNS),
+        overlap=Overlap(form.choice("overlap", list(Overlap)) or default.overlap),
+        catch_up=CatchUp(form.choice("catch_up", list(CatchUp)) or default.catch_up),
+        misfire_grace_seconds=form.integer("misfire_grace_seconds", *MISFIRE_GRACE_SECONDS),
+        timeout_seconds=_integer(form, "timeout_seconds", TIMEOUT_SECONDS, default.timeout_seconds),
+        retry=_retry(form),
+        failure_limit=_integer(form, "failure_limit", FAILURE_LIMIT, default.failure_limit),
+        on_lost=OnLost(form.choice("on_lost", list(OnLost)) or default.on_lost),
+        jitter_seconds=_integer(form, "jitter_seconds", JITTER_SECONDS, 0),
+        invoke_as=_email(form),
+        scopes=_scopes(form),
+        dedup_key=form.text("dedup_key", *DEDUP_KEY_CHARACTERS),
     )
-    _template(reader, "query", definition.query)
-    _template(reader, "dedup_key", definition.dedup_key or "")
-    _together(reader, definition)
-    if reader.faults or target is None or cadence is None:
-        raise Invalid(reader.faults)
-    return replace(definition, target=target, cadence=cadence)
+    _template(form, "query", definition.query)
+    _template(form, "dedup_key", definition.dedup_key or "")
+    _together(form, definition)
+    form.finish()
+    return definition
 
 
 def to_json(definition: Definition) -> dict[str, Any]:
@@ -167,7 +162,7 @@ def edited(standing: Definition, patch: object) -> Definition:
         Invalid: with every fault.
     """
     if not isinstance(patch, Mapping):
-        raise Invalid([Fault("", f"an edit is an object, not {shown(patch)}")])
+        raise Invalid([Fault("", "an edit is an object")])
     merged: dict[str, Any] = {**to_json(standing), **patch}
     if isinstance(patch.get("retry"), Mapping):
         merged["retry"] = {**asdict(standing.retry), **patch["retry"]}
@@ -184,103 +179,95 @@ def timing(definition: Definition) -> tuple[object, ...]:
     return definition.cadence, definition.starts_at, definition.ends_at, definition.max_runs
 
 
-def _target(reader: FieldReader) -> Target | None:
-    value = reader.get("target")
-    if not isinstance(value, Mapping):
-        reader.fault(
-            "target",
-            'must be an object such as {"kind": "agent", "id": "…"}' if value is not None else "is needed",
-        )
+def _integer(form: Form, field: str, bounds: tuple[int, int], default: int) -> int:
+    found = form.integer(field, *bounds)
+    return default if found is None else found
+
+
+def _target(form: Form) -> Target | None:
+    inner = form.part("target", required=True)
+    if inner is None:
         return None
-    inner = FieldReader(value, "target.")
-    inner.only(("kind", "id"), {})
-    kind = value.get("kind")
-    if kind not in {member.value for member in TargetKind}:
-        inner.fault("kind", f"must be one of {', '.join(TargetKind)}, not {shown(kind)}")
-    name = inner.text("id", (1, 64))
-    if name and not (is_slug(name) or any(is_id(prefix, name) for prefix in (Kind.AGENT, Kind.TEAM))):
-        inner.fault("id", f"must be the id or the slug of a target, not {shown(name)}")
-    reader.faults += inner.faults
-    return None if inner.faults else Target(TargetKind(str(kind)), name)
+    inner.only(("kind", "id"))
+    kind = inner.choice("kind", list(TargetKind), required=True)
+    name = inner.text("id", 1, 64, required=True)
+    if name is not None and not (is_slug(name) or is_id(Kind.AGENT, name) or is_id(Kind.TEAM, name)):
+        inner.fault("id", "must be the id or the slug of a target")
+        return None
+    return None if kind is None or name is None else Target(TargetKind(kind), name)
 
 
-def _cadence(reader: FieldReader) -> Cadence | None:
-    value = reader.get("cadence")
+def _cadence(form: Form) -> Cadence | None:
+    value = form.given.get("cadence")
     if value is None:
-        reader.fault("cadence", "is needed")
+        form.fault("cadence", "is required")
         return None
     try:
         return Cadence.parse(value)
     except CadenceError as error:
         for fault in error.faults:
-            reader.fault(f"cadence.{fault.field}" if fault.field else "cadence", fault.message)
+            form.fault(f"cadence.{fault.field}" if fault.field else "cadence", fault.message)
         return None
 
 
-def _retry(reader: FieldReader) -> RetryPolicy:
-    value = reader.get("retry")
+def _retry(form: Form) -> RetryPolicy:
     default = RetryPolicy()
-    if value is None:
+    inner = form.part("retry")
+    if inner is None:
         return default
-    if not isinstance(value, Mapping):
-        reader.fault("retry", f"must be an object, not {shown(value)}")
-        return default
-    inner = FieldReader(value, "retry.")
-    inner.only(("max_attempts", "backoff_seconds", "backoff_max_seconds"), {})
-    base = inner.integer("backoff_seconds", BACKOFF_SECONDS, default.backoff_seconds)
-    most = inner.integer("backoff_max_seconds", BACKOFF_MAX_SECONDS, max(default.backoff_max_seconds, base))
-    policy = RetryPolicy(inner.integer("max_attempts", MAX_ATTEMPTS, default.max_attempts), base, most)
-    if not inner.faults and most < base:
+    inner.only(("max_attempts", "backoff_seconds", "backoff_max_seconds"))
+    base = _integer(inner, "backoff_seconds", BACKOFF_SECONDS, default.backoff_seconds)
+    most = _integer(inner, "backoff_max_seconds", BACKOFF_MAX_SECONDS, max(default.backoff_max_seconds, base))
+    if most < base:
         inner.fault("backoff_max_seconds", f"must not be below backoff_seconds, {base:,}")
-    reader.faults += inner.faults
-    return policy
+    return RetryPolicy(_integer(inner, "max_attempts", MAX_ATTEMPTS, default.max_attempts), base, most)
 
 
-def _template(reader: FieldReader, field: str, text: str) -> None:
+def _query(form: Form) -> str:
+    query = form.text("query", *QUERY_CHARACTERS, line=False) or ""
+    if "\x00" in query:  # one engine refuses it; kept whole or refused, never cut
+        form.fault("query", "must not hold the character U+0000")
+    elif any("\ud800" <= character <= "\udfff" for character in query):
+        form.fault("query", "holds half a character (a lone surrogate)")
+    return query
+
+
+def _template(form: Form, field: str, text: str) -> None:
     """A template over the slot: what it names must be known when it is saved (SCH-6, IDM-1)."""
     for name in placeholders.unknown(text):
         known = ", ".join(f"{{{{{known}}}}}" for known in placeholders.NAMES)
-        reader.fault(field, f"unknown placeholder {{{{{name[:60]}}}}}; known are {known}")
+        form.fault(field, f"unknown placeholder {{{{{name[:60]}}}}}; known are {known}")
 
 
-def _session_id(reader: FieldReader) -> str | None:
-    value = reader.get("session_id")
-    if value is None:
+def _session_id(form: Form) -> str | None:
+    found = form.text("session_id", 1, 64)
+    if found is not None and not is_id(Kind.SESSION, found):
+        form.fault("session_id", "must be the id of a session (ses_…)")
         return None
-    if not isinstance(value, str) or not is_id(Kind.SESSION, value):
-        reader.fault("session_id", f"must be the id of a session (ses_…), not {shown(value)}")
-        return None
-    return value
+    return found
 
 
-def _email(reader: FieldReader) -> str | None:
-    value = reader.maybe_text("invoke_as", (3, 254))
-    if value is not None and (not _EMAIL.fullmatch(value) or ".." in value):
-        reader.fault("invoke_as", f"must be an e-mail address, not {shown(value)}")
-    return value
+def _email(form: Form) -> str | None:
+    found = form.text("invoke_as", 3, 254)
+    if found is not None and (not _EMAIL.fullmatch(found) or ".." in found):
+        form.fault("invoke_as", "must be an e-mail address")
+    return found
 
 
-def _scopes(reader: FieldReader) -> tuple[str, ...]:
-    value = reader.get("scopes")
-    if value is None:
-        return ()
-    if not isinstance(value, list) or len(value) > MOST_SCOPES:
-        reader.fault("scopes", f"must be a list of at most {MOST_SCOPES} scopes, not {shown(value)}")
-        return ()
-    found: list[str] = []
-    for index, scope in enumerate(value):
-        if isinstance(scope, str) and _SCOPE.fullmatch(scope):
-            found.append(scope)
-        else:
-            reader.fault(f"scopes[{index}]", f"must be a scope such as runs:read, not {shown(scope)}")
+def _scopes(form: Form) -> tuple[str, ...]:
+    found = form.texts("scopes", 0, MOST_SCOPES, 1, 100)
+    for index, scope in enumerate(found):
+        if scope not in scopes.NAMES:
+            near = get_close_matches(scope, scopes.NAMES, 1)
+            form.fault(
+                f"scopes.{index}", "is no known scope" + (f'; did you mean "{near[0]}"?' if near else "")
+            )
     return tuple(sorted(set(found)))
 
 
-def _together(reader: FieldReader, definition: Definition) -> None:
+def _together(form: Form, definition: Definition) -> None:
     """Faults of fields that don't go together."""
     if definition.starts_at and definition.ends_at and definition.ends_at < definition.starts_at:
-        reader.fault("ends_at", f"must not be before starts_at, {rfc3339(definition.starts_at)}")
+        form.fault("ends_at", f"must not be before starts_at, {rfc3339(definition.starts_at)}")
     if definition.session_id is not None and definition.session_mode is SessionMode.FRESH:
-        reader.fault(
-            "session_id", "goes with session_mode fixed; a fresh schedule has a session for each run"
-        )
+        form.fault("session_id", "goes with session_mode fixed; a fresh schedule has a session for each run")
