@@ -4,6 +4,7 @@ Where it may connect is ``addresses`` and ``connecting``; what it sends is ``sen
 ``answers``. The attempt's time is the caller's: it cancels, and the connection is closed with that.
 """
 
+import os
 import re
 import ssl
 import zlib
@@ -59,8 +60,8 @@ class HttpTargets:
     ) -> None:
         self._clock = clock
         self._allow_private = allow_private
-        self._resolver = SystemResolver() if resolve is None else None
-        backend = GuardedBackend(resolve or self._resolver or SystemResolver(), allow_private=allow_private)
+        self._resolver = SystemResolver()
+        backend = GuardedBackend(resolve or self._resolver, allow_private=allow_private)
         self._transport = GuardedTransport(backend, tls)
         self._timeouts = {"connect": connect_seconds, "read": None, "write": None, "pool": None}
 
@@ -94,8 +95,7 @@ class HttpTargets:
     async def close(self) -> None:
         """Close the connections and the resolver's threads."""
         await self._transport.aclose()
-        if self._resolver is not None:
-            self._resolver.close()
+        self._resolver.close()
 
     def _checked(self, url: str, what: str) -> httpx2.URL:
         faults = check_url(url, allow_private=self._allow_private)
@@ -142,8 +142,7 @@ class HttpTargets:
         except httpx2.LocalProtocolError as error:
             raise TargetFailure(Failing.TARGET_INVALID, f"the request can't be sent: {error}") from error
         except httpx2.TransportError as error:
-            why = str(error) or type(error).__name__
-            raise TargetFailure(Failing.UNREACHABLE, f"{where}: {why}", retryable=True) from error
+            raise TargetFailure(Failing.UNREACHABLE, f"{where}: {_why(error)}", retryable=True) from error
 
     async def _read(self, response: httpx2.Response, limits: Limits) -> Result | Deferred:
         if sum(len(name) + len(value) for name, value in response.headers.raw) > _HEADER_BYTES:
@@ -173,6 +172,18 @@ class HttpTargets:
         except (ValueError, TypeError, OverflowError):
             return None
         return min(max(seconds, 0.0), _LARGEST_WAIT)
+
+
+def _why(error: httpx2.TransportError) -> str:
+    """What the machine said at the bottom of the chain (connection refused), in words for whoever set the URL."""
+    if isinstance(error, httpx2.ConnectTimeout):
+        return str(error) or "no connection was made in time"
+    found, reason = error.__cause__, str(error) or type(error).__name__
+    while found is not None:
+        if isinstance(found, OSError) and not isinstance(found, ssl.SSLError) and (found.errno or 0) > 0:
+            reason = os.strerror(found.errno or 0)
+        found = found.__cause__ or found.__context__
+    return excerpt(reason)
 
 
 def _broken(where: str, error: httpx2.RemoteProtocolError) -> TargetFailure:

@@ -237,7 +237,9 @@ def _read(answer: object, path: str) -> Result:
 
 def _raised(error: BaseException, usage: Usage | None) -> TargetFailure:
     """What a callable raised: type, message and the innermost frames, for whoever has to find the line."""
-    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__][
+        -_FRAMES:
+    ]
     where = " < ".join(f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in reversed(frames))
     message = f"{type(error).__name__}: {excerpt(str(error), _MESSAGE)}"
     return TargetFailure(Failing.EXCEPTION, f"{message} [{where}]", usage=usage)
