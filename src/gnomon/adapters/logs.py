@@ -14,7 +14,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 _SECRET_NAMES = re.compile(r"(?i)(^|_)(key|secret|password|token|authorization|pepper)$")
-_SECRET_VALUES = re.compile(r"(?i)\b(gnm_|whsec_|bearer\s+)[^\s\"']+")
+_SECRET_VALUES = re.compile(r"(?i)\b(gnk_|whsec_|bearer\s+)[^\s\"']+")
 HIDDEN = "***"
 
 

@@ -1,1 +1,1 @@
-"""The command line: one module per noun, heavy imports inside the commands."""
+"""The command line: one module per noun. Heavy things are imported inside the command that needs them."""

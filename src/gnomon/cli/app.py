@@ -1,0 +1,25 @@
+"""The tree of commands. Only names and help texts are here, so that ``--help`` costs nothing but typer."""
+
+import typer
+
+from gnomon.cli import preview, settings
+
+RUN = "Run it"
+NOUNS = "What it works with"
+CODE = "As code"
+ASK = "Ask it"
+
+
+def build() -> typer.Typer:
+    """The whole command line."""
+    app = typer.Typer(
+        name="gnomon",
+        help="A control centre for unattended work: each slot fires once, and every slot is answered for.",
+        epilog="Exit codes: 0 done, 1 refused or failed, 2 bad usage, 3 not reachable.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    preview.register(app, ASK)
+    settings.register(app, ASK)
+    return app

@@ -1,0 +1,195 @@
+"""What a command prints: records, lists and problems, for people or as JSON. It must not know what a record is about.
+
+People get text that reads in 80 columns and in fewer: a list drops its least important columns, and where even that is
+too wide each record becomes a block. Colour only on a terminal, and never with ``NO_COLOR``. Results go to standard
+output, everything else to standard error.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
+GAP = 2
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a list: its title, and how to find its text: a dotted path, or a function of the record.
+
+    The columns of a list stand in the order of their importance: what does not fit is dropped from the right.
+    """
+
+    title: str
+    source: str | Callable[[Mapping[str, Any]], Any]
+
+    def text(self, record: Mapping[str, Any]) -> str:
+        """What stands in this column for one record."""
+        value: Any = record
+        if not isinstance(self.source, str):
+            return shown(self.source(record))
+        for part in self.source.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        return shown(value)
+
+
+class Terminal:
+    """Prints for one command."""
+
+    def __init__(self, *, as_json: bool, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.as_json = as_json
+        self._out = sys.stdout if out is None else out
+        self._err = sys.stderr if err is None else err
+
+    @property
+    def width(self) -> int:
+        """Columns there are; 80 where nobody says."""
+        return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+    def data(self, value: Any) -> None:
+        """Print JSON: one document."""
+        print(json.dumps(value, indent=2, ensure_ascii=False, default=str), file=self._out, flush=True)
+
+    def event(self, value: Any) -> None:
+        """Print JSON: one line of a stream."""
+        print(json.dumps(value, ensure_ascii=False, default=str), file=self._out, flush=True)
+
+    def line(self, text: str = "") -> None:
+        """Print a line for people, in full; with ``--json`` nothing."""
+        if not self.as_json:
+            print(CONTROL.sub("�", text), file=self._out, flush=True)
+
+    def note(self, text: str) -> None:
+        """Print a line beside the result, to standard error; with ``--json`` nothing."""
+        if not self.as_json:
+            print(CONTROL.sub("�", text), file=self._err, flush=True)
+
+    def record(self, record: Mapping[str, Any]) -> None:
+        """Print one record: every field that has a value."""
+        if self.as_json:
+            self.data(record)
+            return
+        for text in fields(record):
+            self.line(text)
+
+    def listing(
+        self, answer: Mapping[str, Any], columns: Sequence[Column], *, empty: str, more: str | None = None
+    ) -> None:
+        """Print a list as the API gave it (``items``, ``next_cursor``); ``empty`` says what to do where it is none."""
+        if self.as_json:
+            self.data(answer)
+            return
+        items = answer["items"]
+        if not items:
+            self.note(empty)
+            return
+        for text in table(items, columns, self.width):
+            self.line(text)
+        if more and answer.get("next_cursor"):
+            self.note(f"There are more: {more} --cursor {answer['next_cursor']}")
+
+    def done(self, sentence: str, data: Any) -> None:
+        """Say that it is done."""
+        if self.as_json:
+            self.data(data)
+        else:
+            self.line(sentence)
+
+    def problem(self, problem: Mapping[str, Any]) -> None:
+        """Print what went wrong, field by field, to standard error."""
+        if self.as_json:
+            print(json.dumps(problem, indent=2, ensure_ascii=False, default=str), file=self._err, flush=True)
+            return
+        faults = problem.get("errors") or []
+        head = "red" if self.coloured(self._err) else None
+        detail = str(problem.get("detail") or problem.get("title") or problem.get("code") or "It failed.")
+        self.note(paint("Error: ", head) + (str(problem.get("title") or detail) if faults else detail))
+        for fault in faults:
+            self.note(f"  {fault.get('field') or 'request'}: {fault.get('message')}")
+        if problem.get("request_id"):
+            self.note(f"  (request {problem['request_id']})")
+
+    @staticmethod
+    def coloured(stream: TextIO) -> bool:
+        """Whether this stream gets colour."""
+        return stream.isatty() and not os.environ.get("NO_COLOR")
+
+
+def paint(text: str, colour: str | None) -> str:
+    """``text`` in a colour of the terminal, or as it is."""
+    return (
+        text if colour is None else f"\x1b[{ {'red': 31, 'green': 32, 'yellow': 33}[colour] }m{text}\x1b[0m"
+    )
+
+
+def shown(value: Any) -> str:
+    """A value on one line, as people read it: instants without their fraction, nothing as a dash."""
+    if value is None or value in ("", [], {}):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {shown(each)}" for name, each in value.items() if each is not None) or "-"
+    if isinstance(value, list | tuple):
+        return ", ".join(shown(each) for each in value)
+    return INSTANT.sub(r"\1 \2Z", str(value).replace("\n", " "))
+
+
+def fields(record: Mapping[str, Any], indent: str = "") -> list[str]:
+    """A record as ``name: value`` lines; what has no value is left out, what has parts is indented."""
+    names = [name for name, value in record.items() if value not in (None, "", [], {})]
+    width = max((len(name) for name in names), default=0) + 1
+    lines = []
+    for name in names:
+        value = record[name]
+        label = f"{indent}{name}:".ljust(len(indent) + width)
+        if isinstance(value, Mapping):
+            lines += [f"{indent}{name}:", *fields(value, indent + "  ")]
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            lines += [f"{indent}{name}:"]
+            for each in value:
+                first, *rest = fields(each, "") or ["-"]
+                lines += [f"{indent}  - {first}", *(f"{indent}    {text}" for text in rest)]
+        elif isinstance(value, str) and "\n" in value:
+            lines += [f"{indent}{name}:", *(f"{indent}  {text}" for text in value.splitlines())]
+        else:
+            lines.append(f"{label} {shown(value)}")
+    return lines
+
+
+def table(records: Sequence[Mapping[str, Any]], columns: Sequence[Column], width: int) -> list[str]:
+    """A list as lines of at most ``width``; as blocks where not even its three first columns fit."""
+    texts = [[column.text(record) for column in columns] for record in records]
+    widths = [max(len(column.title), *(len(row[at]) for row in texts)) for at, column in enumerate(columns)]
+    count = len(columns)
+    while count > 3 and sum(widths[:count]) + GAP * (count - 1) > width:
+        count -= 1
+    if sum(widths[:count]) + GAP * (count - 1) > width:
+        return _blocks(texts, columns)
+    rows = [[column.title.upper() for column in columns], *texts]
+    return [
+        (" " * GAP).join(text.ljust(size) for text, size in zip(row[:count], widths, strict=False)).rstrip()
+        for row in rows
+    ]
+
+
+def _blocks(texts: Sequence[Sequence[str]], columns: Sequence[Column]) -> list[str]:
+    width = max(len(column.title) for column in columns) + 1
+    lines: list[str] = []
+    for row in texts:
+        if lines:
+            lines.append("")
+        lines += [
+            f"{column.title}:".ljust(width) + f" {text}"
+            for column, text in zip(columns, row, strict=True)
+            if text != "-"
+        ]
+    return lines
