@@ -95,8 +95,9 @@ class Zone:
     def _offset(self, second: int) -> int:
         # Two days inside the range of datetime, so that the local side of the conversion can't leave it.
         inside = min(max(second, FIRST_SECOND + REACH), LAST_SECOND - REACH)
-        offset = (EPOCH + timedelta(seconds=inside)).astimezone(self._tz).utcoffset()
-        assert offset is not None
+        moment = EPOCH + timedelta(seconds=inside)
+        # Not utcoffset(): that starts from wall time, and `fold` tells two readings of it apart, not three.
+        offset = moment.astimezone(self._tz).replace(tzinfo=UTC) - moment
         return offset.days * DAY + offset.seconds
 
     def _build(self, chunk: int) -> tuple[Window, ...]:

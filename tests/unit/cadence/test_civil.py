@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import struct
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,7 +13,10 @@ from typing import NoReturn
 import pytest
 
 from gnomon.cadence import civil, zone_data_version, zone_names
-from gnomon.cadence.civil import DAY, FIRST_SECOND, LAST_SECOND, zone_named
+from gnomon.cadence.civil import DAY, FIRST_SECOND, LAST_SECOND, MICRO, zone_named
+from gnomon.cadence.cycle import Cycle
+from gnomon.cadence.daily import CycleDates
+from gnomon.cadence.wallclock import CivilSlots
 
 
 def second(text: str) -> int:
@@ -71,6 +75,29 @@ def test_windows_join_without_a_seam_over_all_years() -> None:
         assert window.end == following.start
         assert following.peak == max(window.peak, window.end + window.offset)
     assert {window.offset for window in windows if window.start > second("1990-01-01")} == {3600, 7200}
+
+
+def test_two_changes_close_together_are_one_overlap() -> None:
+    """CAD-4: no zone has done it yet: ten hours back, and an hour later one forward; slots stay in order."""
+    changes, kinds = [1_000_000, 1_003_600], [(36_000, 0), (0, 0), (3_600, 0)]
+    header = struct.pack(">4sc15x6l", b"TZif", b"2", 0, 0, 0, 2, 3, 1)
+    block = struct.pack(">2q2B", *changes, 1, 2) + b"".join(
+        struct.pack(">lBB", offset, *more, 0) for offset, *more in kinds
+    )
+    empty = struct.pack(">4sc15x6l", b"TZif", b"2", 0, 0, 0, 0, 0, 0)
+    zone = civil.Zone("Made/Up", empty + header + block + b"\0" + b"\n<+01>-1\n")
+    assert zone.window(1_003_600).peak == 1_036_000
+    resolved = [zone.resolve(wall) for wall in range(990_000, 1_060_000, 450)]
+    assert resolved == sorted(resolved)
+    slots = CivilSlots(zone, CycleDates(Cycle(0, 1)), tuple(range(0, DAY, 450)), 0)
+    found = [1_002_000 * MICRO]
+    for _ in range(100):
+        following = slots.next_after(found[-1])
+        assert following is not None
+        assert following > found[-1]
+        assert slots.latest_at(following) == following
+        found.append(following)
+    assert found[1] == 1_032_750 * MICRO
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12", "America/New_York", "UTC"])

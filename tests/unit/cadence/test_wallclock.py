@@ -95,6 +95,7 @@ def test_no_slot_lies_before_the_anchor() -> None:
     first = utc("2026-11-29T09:00")
     assert next_after(rule, utc("2020-01-01T00:00"), anchor=anchor) == first
     assert latest_at(rule, first - timedelta(seconds=1), anchor=anchor) is None
+    assert latest_at(rule, first + timedelta(hours=1), anchor=first + timedelta(minutes=30)) is None
     assert next_after(
         rule, utc("2020-01-01T00:00"), anchor=anchor + timedelta(minutes=1)
     ) == first + timedelta(days=1)
