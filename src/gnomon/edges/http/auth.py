@@ -1,0 +1,142 @@
+"""Who may call a route: each one declares its scope here, and a test walks all routes to see that it does (SEC-1).
+
+The key comes in the Authorization header and nowhere else. Knows no noun; what a key is, ``services.api_keys`` knows.
+"""
+
+from typing import Any
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from gnomon.domain.api_key import seal_of
+from gnomon.domain.caller import Caller
+from gnomon.domain.errors import Fault, Invalid, Refused, Unauthenticated
+from gnomon.domain.scopes import Scope
+
+JSON = "application/json"
+_PROBLEM = "application/problem+json"
+_KEY_NAMES = frozenset(
+    {"key", "api_key", "apikey", "api-key", "access_token", "token", "authorization", "bearer"}
+)
+
+
+class Requires:
+    """The guard of one route: the key, the scope, the form of the answer, and no unknown parameter.
+
+    ``bound_keys`` lets a key through that is bound to a target and so has no scopes; the route then checks the target.
+    ``offers`` are the media types that the route can answer in.
+    """
+
+    def __init__(self, scope: Scope, *, bound_keys: bool = False, offers: tuple[str, ...] = (JSON,)) -> None:
+        self.scope = scope
+        self._bound_keys = bound_keys
+        self._offers = offers
+        self._known: frozenset[str] | None = None
+
+    async def __call__(self, request: Request) -> Caller:
+        """The caller, once everything about the request but its body is in order."""
+        _refuse_key_in_query(request)
+        text = _bearer(request)
+        caller: Caller = await request.app.state.services.api_keys.authenticate(text)
+        request.state.caller = caller
+        request.state.seal = seal_of(text)
+        if caller.target is None:
+            caller.require(self.scope)
+        elif not self._bound_keys:
+            raise Refused(
+                f"This key is bound to the {caller.target.kind.value} {caller.target.id}: it can invoke it and nothing "
+                "else.",
+                code="key_bound",
+                data={"target": {"kind": caller.target.kind.value, "id": caller.target.id}},
+            )
+        self._refuse_unknown_parameters(request)
+        if not accepts(request.headers.get("accept"), (*self._offers, _PROBLEM)):
+            raise Invalid(f"This answers in {' or '.join(self._offers)}.", code="not_acceptable")
+        return caller
+
+    def _refuse_unknown_parameters(self, request: Request) -> None:
+        if not request.query_params:
+            return
+        if self._known is None:
+            self._known = frozenset(_query_names(request.scope["route"].dependant))
+        faults = [
+            Fault(name[:64], "is not a known parameter of this address")
+            for name in dict.fromkeys(request.query_params)
+            if name not in self._known
+        ]
+        if faults:
+            raise Invalid(faults)
+
+
+class Public:
+    """Marks a route that anybody may call."""
+
+    async def __call__(self) -> None:
+        """Let everybody through."""
+
+
+def needs(scope: Scope, *, bound_keys: bool = False, offers: tuple[str, ...] = (JSON,)) -> Any:
+    """Declare the scope of a route, as the annotation of its first parameter."""
+    return Depends(Requires(scope, bound_keys=bound_keys, offers=offers))
+
+
+def public() -> Any:
+    """Declare that a route needs no key."""
+    return Depends(Public())
+
+
+def accepts(header: str | None, offers: tuple[str, ...]) -> bool:
+    """Whether an Accept header leaves at least one of the offered media types."""
+    if header is None or not header.strip():
+        return True
+    quality: dict[str, float] = {}
+    for item in header.lower().split(","):
+        kind, *parameters = (part.strip() for part in item.split(";"))
+        quality[kind] = max(quality.get(kind, 0.0), _quality(parameters))
+
+    def allowed(offer: str) -> bool:
+        for pattern in (offer, f"{offer.partition('/')[0]}/*", "*/*", "*"):
+            if pattern in quality:
+                return quality[pattern] > 0
+        return False
+
+    return any(allowed(offer) for offer in offers)
+
+
+def _quality(parameters: list[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 1.0
+    return 1.0
+
+
+def _bearer(request: Request) -> str:
+    given = request.headers.getlist("authorization")
+    if not given:
+        raise Unauthenticated("This needs an API key: send Authorization: Bearer KEY.", code="key_missing")
+    if len(given) > 1:
+        raise Unauthenticated("There are two Authorization headers; send one.", code="key_ambiguous")
+    scheme, _, text = given[0].strip().partition(" ")
+    if scheme.lower() != "bearer" or not text.strip():
+        raise Unauthenticated("The Authorization header must read: Bearer KEY.", code="key_missing")
+    return text.strip()
+
+
+def _refuse_key_in_query(request: Request) -> None:
+    if any(name.lower() in _KEY_NAMES for name in request.query_params):
+        raise Unauthenticated(
+            "A key must not stand in an address, where logs and histories keep it: send it in the Authorization "
+            "header, and replace this one if it was real.",
+            code="key_in_query",
+        )
+
+
+def _query_names(dependant: Any) -> set[str]:
+    names = {field.alias for field in dependant.query_params}
+    for inner in dependant.dependencies:
+        names |= _query_names(inner)
+    return names
