@@ -44,7 +44,7 @@ class House:
             mint=self.mint,
             signal=self.signal,
             runtimes=self.runtime,
-            process_id=self.mint.make(Kind.PROCESS),
+            process_id=self.mint.process(),
             version="test",
             kill_group=self.killed.append,
             pace=self.pace,

@@ -39,6 +39,14 @@ def make_id(kind: Kind, millis: int, random_bits: int) -> str:
     return f"{kind.value}_" + "".join([_PAIRS[(number >> shift) & 1023] for shift in range(90, -1, -10)])
 
 
+def make_process_id(random_bits: int) -> str:
+    """The id of one start of a process: fifty random bits (RUN-5a). Short, since every run names its worker."""
+    bits = random_bits & ((1 << 50) - 1)
+    return f"{Kind.PROCESS.value}_" + "".join(
+        [_PAIRS[(bits >> shift) & 1023] for shift in range(40, -1, -10)]
+    )
+
+
 def sibling(kind: Kind, of: str) -> str:
     """The id of ``kind`` with the same tail as ``of``: a run, its own session and message share theirs."""
     return f"{kind.value}_{of[4:]}"

@@ -103,15 +103,17 @@ class Dispatcher:
         """Record every slot that is due; seconds until the next one, or ``None`` where no schedule has any."""
         worst = 0
         while True:
+            wait_us = await self._database.read(slots.next_due)
+            if wait_us is None or wait_us > 0:  # the common tick reads once and writes nothing
+                self.lag_us = worst
+                return None if wait_us is None else wait_us / SECOND
             if not self._may_claim():
                 return NOT_YET_SECONDS
             scan = await self._scan()
             worst = max(worst, scan.worst_lag_us)
-            if scan.claimed < self._batch:
-                break
-        self.lag_us = worst
-        wait_us = await self._database.read(slots.next_due)
-        return None if wait_us is None else wait_us / SECOND
+            while scan.claimed == self._batch:
+                scan = await self._scan()
+                worst = max(worst, scan.worst_lag_us)
 
     async def _scan(self) -> _Scan:
         await self._runner.wait_for_place(PLACE_SECONDS)

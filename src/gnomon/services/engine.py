@@ -3,6 +3,7 @@
 Knows no settings and no edge: ``wiring`` hands it what it needs, ``testing`` drives its ticks by hand.
 """
 
+import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable
@@ -26,8 +27,6 @@ from gnomon.services.signal import Signal
 from gnomon.services.watchdog import Watchdog
 from gnomon.stores import processes
 from gnomon.stores.database import Database
-
-POLL_SECONDS = 0.25  # how soon another process's commit is noticed on SQLite
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +78,7 @@ class Engine:
             heartbeat_timeout_seconds=pace.heartbeat_timeout_seconds,
             kill_group=kill_group,
             pulse=self._pulse,
+            on_change=self._changed_elsewhere,
         )
         self.closing = Closing(database, clock, signal)
         self.reports = Reports(database, self.renewal, signal)
@@ -125,14 +125,11 @@ class Engine:
         )
         self._loops = self._make_loops(clock, dispatch=dispatch, work=work)
         self.works = work
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def _make_loops(self, clock: Clock, *, dispatch: bool, work: bool) -> dict[str, Loop]:
         tick, sweep = self._pace.tick_seconds, self._pace.sweep_seconds
-        loops = [
-            Loop(
-                "poll", self._poll, clock=clock, wakeup=self._signal, most_seconds=POLL_SECONDS, listens=False
-            )
-        ]
+        loops: list[Loop] = []
         if dispatch:
             loops.append(
                 Loop("dispatch", self.dispatcher.tick, clock=clock, wakeup=self._signal, most_seconds=tick)
@@ -161,6 +158,7 @@ class Engine:
 
     async def start(self) -> None:
         """Start every loop; the sockets listen by now (DSP-1)."""
+        self._loop = asyncio.get_running_loop()
         await self.register()
         self.renewal.start()
         for loop in self._loops.values():
@@ -185,13 +183,14 @@ class Engine:
             return None
         return loop.ticked_at, self.dispatcher.lag_us
 
+    def _changed_elsewhere(self) -> None:
+        """Called from the renewal's thread: another process has committed, so whoever waits looks again."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._signal.notify)
+
     def _pulse(self) -> Pulse:
         loop = self._loops.get("dispatch")
         return Pulse(None, None) if loop is None else Pulse(loop.ticked_at_us, self.dispatcher.lag_us)
-
-    async def _poll(self) -> None:
-        if await self.database.changed_elsewhere():
-            self._signal.notify()
 
     async def _on_jump(self, jump: Jump) -> None:
         if jump.seconds < 0:

@@ -1,6 +1,6 @@
 """Making ids: the clock's milliseconds and the machine's randomness, handed in as ports."""
 
-from gnomon.domain.ids import Kind, make_id
+from gnomon.domain.ids import Kind, make_id, make_process_id
 from gnomon.ports.clock import Clock, Entropy
 
 
@@ -14,3 +14,7 @@ class Mint:
     def make(self, kind: Kind) -> str:
         """A new id of ``kind``, sortable by the instant of its making."""
         return make_id(kind, self._clock.micros() // 1_000, self._entropy.bits(52))
+
+    def process(self) -> str:
+        """A new id for this start of this process (RUN-5a)."""
+        return make_process_id(self._entropy.bits(50))

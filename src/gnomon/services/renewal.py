@@ -18,7 +18,9 @@ from gnomon.stores import processes, runs
 from gnomon.stores.database import Database, DirectDatabase, Tx
 
 _log = structlog.get_logger()
-_LOOK_SECONDS = 1.0  # how often the deadlines are looked at, whatever else happens
+# How often the deadlines are looked at, whatever else happens, and how soon another process's commit is noticed.
+_LOOK_SECONDS = 0.25
+_AGAIN_SECONDS = 1.0  # until a heartbeat that failed is tried again
 
 
 @dataclass(slots=True)
@@ -58,6 +60,7 @@ class Renewal:
         heartbeat_timeout_seconds: float,
         kill_group: Callable[[int], None],
         pulse: Callable[[], Pulse] = lambda: Pulse(None, None),
+        on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -67,6 +70,7 @@ class Renewal:
         self._margin = min(heartbeat_seconds, heartbeat_timeout_seconds / 4)
         self._kill_group = kill_group
         self._pulse = pulse
+        self._on_change = on_change
         self._holds: dict[str, Hold] = {}
         self._lock = Lock()
         self._stop = Event()
@@ -145,7 +149,7 @@ class Renewal:
             alive, renewed = database.write(lambda tx: self._write(tx, due))
         except GnomonError as error:
             _log.warning("heartbeat_failed", error=error.message)
-            self._next_beat = now + min(self._every, _LOOK_SECONDS)
+            self._next_beat = now + min(self._every, _AGAIN_SECONDS)
         else:
             self._renewed(now, due, renewed, alive=alive)
         self._fence_overdue()
@@ -194,6 +198,8 @@ class Renewal:
                 if database is None:
                     database = self._database.direct()
                 self.tick(database)
+                if database.changed_elsewhere():
+                    self._on_change()
             except Exception:
                 _log.exception("renewal_failed")
                 _close(database)

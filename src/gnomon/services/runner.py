@@ -66,6 +66,7 @@ class Runner:
         self._concurrency = concurrency
         self._grace = kill_grace_seconds
         self._reserved = 0
+        self._hungry = False  # a tick found no place: the next one that gets free wakes the loop
         self._works: dict[str, Work] = {}
         self._deadlines = Deadlines()
         self._closers: set[asyncio.Task[None]] = set()
@@ -101,6 +102,8 @@ class Runner:
     def take(self, grants: list[Grant], reserved: int) -> None:
         """Start these claimed runs; the reserved places are given back, used or not."""
         self._reserved -= reserved
+        if len(grants) < reserved:
+            self._place_freed()
         if not grants:
             return
         loop = asyncio.get_running_loop()
@@ -164,16 +167,18 @@ class Runner:
         """Fill the free places from the queue; seconds until the next run may be claimed."""
         if not self._renewal.alive():
             return NOT_YET_SECONDS
-        while places := self.reserve(BATCH):
-            grants: list[Grant] = []
-            try:
-                grants = await self._claim_batch(places)
-            finally:
-                self.take(grants, places)
-            if len(grants) < places:
-                wait_us = await self._database.read(runs.next_claimable)
-                return None if wait_us is None else max(0.0, wait_us / SECOND)
-        return None  # full: the next place that gets free wakes the loop
+        while self.places > 0:
+            wait_us = await self._database.read(runs.next_claimable)
+            if wait_us is None or wait_us > 0:
+                return None if wait_us is None else wait_us / SECOND
+            if places := self.reserve(BATCH):
+                grants: list[Grant] = []
+                try:
+                    grants = await self._claim_batch(places)
+                finally:
+                    self.take(grants, places)
+        self._hungry = True
+        return None
 
     async def _claim_batch(self, places: int) -> list[Grant]:
         taken_at = self._clock.monotonic()
@@ -211,14 +216,17 @@ class Runner:
         work.ended = True
         run_id = work.grant.run_id
         if self._works.get(run_id) is work:
-            was_full = self.places <= 0
             del self._works[run_id]
             self._renewal.drop(run_id)
-            self._freed.set()
-            if was_full:
-                self._wakeup.notify()
+            self._place_freed()
         if not self._works:
             self._idle.set()
+
+    def _place_freed(self) -> None:
+        self._freed.set()
+        if self._hungry:
+            self._hungry = False
+            self._wakeup.notify()
 
     def _give_up(self, run_id: str) -> None:
         work = self._works.get(run_id)

@@ -44,7 +44,7 @@ class SetAside:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each slot of each batch, and freezing doubles the cost
 class Plan:
     """What one scan writes for one schedule."""
 

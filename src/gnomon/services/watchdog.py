@@ -22,6 +22,7 @@ from gnomon.stores.database import Database, Row, Tx
 ACTOR = "watchdog"
 BATCH = 100
 _FORGET_PROCESSES_US = 7 * 24 * 3_600 * SECOND
+_CLEAN_EVERY = 60  # ticks
 _log = structlog.get_logger()
 
 
@@ -54,21 +55,30 @@ class Watchdog:
         self._sweep_seconds = sweep_seconds
         self._on_jump = on_jump
         self._chores = chores
+        self._ticks = 0
 
     async def tick(self) -> float:
         """One sweep; seconds until the next."""
-        jump = self._guard.observe(await self._database.read(processes.now))
+        now, due = await self._database.read(self._look)
+        jump = self._guard.observe(now)
         if jump is not None:
             _log.warning("clock_jumped", seconds=jump.seconds, stalled=jump.stalled)
             await self._on_jump(jump)
-        swept = await self.sweep()
-        if swept.lost or swept.resumed:
-            _log.warning("swept", lost=swept.lost, resumed=swept.resumed)
-            self._wakeup.notify()
-        await self._database.write(lambda tx: processes.clean(tx, _FORGET_PROCESSES_US))
+        if due:
+            swept = await self.sweep()
+            if swept != Swept():
+                _log.warning("swept", lost=swept.lost, resumed=swept.resumed)
+                self._wakeup.notify()
+        if self._ticks % _CLEAN_EVERY == 0:
+            await self._database.write(lambda tx: processes.clean(tx, _FORGET_PROCESSES_US))
+        self._ticks += 1
         for chore in self._chores:
             await chore()
         return self._sweep_seconds
+
+    async def _look(self, tx: Tx) -> tuple[int, bool]:
+        """The database's clock, and whether anything looks expired at all: the common sweep writes nothing."""
+        return await processes.now(tx), bool(await runs.expired(tx, self._heartbeat_timeout_us, None, 1))
 
     async def sweep(self) -> Swept:
         """Close or resume every expired run, in bounded batches."""

@@ -55,6 +55,13 @@ class DirectDatabase(Protocol):
         """Run ``work`` in a write transaction, in the calling thread."""
         ...
 
+    def changed_elsewhere(self) -> bool:
+        """Whether another process may have committed since the last call: a wakeup, not a truth.
+
+        An idle process's own heartbeats, which go through this connection, do not count.
+        """
+        ...
+
     def close(self) -> None:
         """Close the connection; called in the thread that used it."""
         ...
@@ -73,10 +80,6 @@ class Database(Protocol):
 
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """Run ``work`` over one consistent snapshot."""
-        ...
-
-    async def changed_elsewhere(self) -> bool:
-        """Whether another connection or process has committed since the last call (a wakeup, not a truth)."""
         ...
 
     def direct(self) -> DirectDatabase:

@@ -12,7 +12,7 @@ from gnomon.stores.database import Row, Tx, Value
 Parameters = Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each slot of each batch, and freezing doubles the cost
 class NewRun:
     """A run to insert with its turn, and its session where that is new. Instants are microseconds.
 

@@ -82,7 +82,6 @@ class SqliteDatabase:
         self._reader = _ConnectionThread(
             "gnomon-read", lambda: open_connection(path, clock, self._queries, query_only=True)
         )
-        self._seen_version: int | None = None
 
     async def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.write``."""
@@ -91,16 +90,6 @@ class SqliteDatabase:
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.read``."""
         return await self._reader.do(lambda connection: connection.transaction("BEGIN", work))
-
-    async def changed_elsewhere(self) -> bool:
-        """See ``Database.changed_elsewhere``: a poll of ``PRAGMA data_version``, three microseconds.
-
-        It is asked on the writing connection, whose own commits do not move it.
-        """
-        version = await self._writer.do(Connection.data_version)
-        changed = self._seen_version is not None and version != self._seen_version
-        self._seen_version = version
-        return changed
 
     def direct(self) -> "DirectSqlite":
         """See ``Database.direct``."""
@@ -117,6 +106,12 @@ class DirectSqlite:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._seen = connection.data_version()
+
+    def changed_elsewhere(self) -> bool:
+        """See ``DirectDatabase.changed_elsewhere``: ``PRAGMA data_version``, three microseconds, own commits apart."""
+        seen, self._seen = self._seen, self._connection.data_version()
+        return self._seen != seen
 
     def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``DirectDatabase.write``."""

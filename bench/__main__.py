@@ -1,0 +1,18 @@
+"""Every bench, one after the other: `make bench`, or `python -m bench cadence sqlite`."""
+
+import sys
+
+from bench import cadence, sqlite_runs
+from bench.rounds import machine
+
+SUITES = {"cadence": cadence.main, "sqlite": sqlite_runs.main}
+
+
+def main() -> None:
+    machine()
+    for name in sys.argv[1:] or SUITES:
+        SUITES[name]()
+
+
+if __name__ == "__main__":
+    main()
