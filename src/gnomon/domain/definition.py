@@ -227,7 +227,9 @@ def _query(form: Form) -> str:
     query = form.text("query", *QUERY_CHARACTERS, line=False) or ""
     if "\x00" in query:  # one engine refuses it; kept whole or refused, never cut
         form.fault("query", "must not hold the character U+0000")
-    elif any("\ud800" <= character <= "\udfff" for character in query):
+    try:
+        query.encode()
+    except UnicodeEncodeError:
         form.fault("query", "holds half a character (a lone surrogate)")
     return query
 

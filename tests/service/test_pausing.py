@@ -1,0 +1,173 @@
+"""Pausing and resuming (SCH-2, SCH-8): who, when, why; from now on, without a burst."""
+
+from datetime import timedelta
+
+import pytest
+
+from gnomon.domain.errors import Conflict, Invalid
+from gnomon.domain.invocation import Failing, TargetFailure
+from gnomon.domain.schedule import ScheduleStatus
+from support.databases import START
+from support.desk import HOURLY, Desk, a_desk
+from support.house import House, an_agent, rows
+
+pytestmark = pytest.mark.anyio
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+async def desk(house: House) -> Desk:
+    await an_agent(house.database)
+    return a_desk(house)
+
+
+async def test_a_pause_says_who_when_and_why_and_fires_nothing(desk: Desk) -> None:
+    """SCH-2, casebook pau-06: a row that is not active has no next instant."""
+    made = await desk.make(HOURLY)
+    desk.house.clock.advance(60)
+    paused = await desk.pausing.pause(made.id, "bo", reason="the month is closed")
+    assert (paused.status, paused.next_fire_at) == (ScheduleStatus.PAUSED, None)
+    detail = paused.status_detail
+    assert (detail.by, detail.at, detail.reason) == (
+        "bo",
+        START + timedelta(seconds=60),
+        "the month is closed",
+    )
+    desk.house.clock.advance(10 * 3600)
+    assert await desk.house.dispatch() is None
+    assert await desk.house.occurrences() == []
+    assert await desk.schedules.next_slots(made.id, 3) == []
+    [entry] = await desk.house.audit("PAUSE")
+    assert (entry["actor"], entry["subject_id"]) == ("bo", made.id)
+
+
+async def test_a_resume_counts_from_now_and_fires_no_burst(desk: Desk) -> None:
+    """SCH-8."""
+    made = await desk.make(HOURLY)
+    await desk.pausing.pause(made.id, "bo")
+    desk.house.clock.advance(50 * 3600 + 60)
+    resumed = await desk.pausing.resume(made.id, "cy")
+    assert (resumed.status, resumed.next_fire_at) == (ScheduleStatus.ACTIVE, START + 51 * HOUR)
+    assert resumed.status_detail.by == "cy"
+    await desk.house.dispatch()
+    assert await desk.house.occurrences() == []
+
+
+async def test_resuming_what_is_active_changes_nothing(desk: Desk) -> None:
+    made = await desk.make(HOURLY)
+    desk.house.clock.advance(100)
+    assert await desk.pausing.resume(made.id, "bo") == made
+
+
+async def test_a_slot_that_was_due_when_it_was_paused_is_recorded(desk: Desk) -> None:
+    """DSP-9: it came before the pause and fires no more."""
+    made = await desk.make(HOURLY)
+    desk.house.clock.advance(2 * 3600 + 1)
+    await desk.pausing.pause(made.id, "bo")
+    [record] = await desk.house.occurrences()
+    assert (record["disposition"], record["reason"], record["coalesced_count"]) == ("skipped", "paused", 1)
+
+
+async def test_a_pause_ends_by_itself(desk: Desk) -> None:
+    """A pause with ``until``: the watchdog's chore resumes it, from then on."""
+    made = await desk.make(HOURLY)
+    until = START + timedelta(hours=3, minutes=30)
+    await desk.pausing.pause(made.id, "bo", until=until)
+    assert [s.at for s in await desk.schedules.next_slots(made.id, 2)] == [START + 4 * HOUR, START + 5 * HOUR]
+    desk.house.clock.advance(3600)
+    assert await desk.pausing.resume_due() == 0
+    desk.house.clock.set(until)
+    assert await desk.pausing.resume_due() == 1
+    assert await desk.pausing.resume_due() == 0
+    stands = await desk.schedules.get(made.id)
+    assert (stands.status, stands.next_fire_at) == (ScheduleStatus.ACTIVE, START + 4 * HOUR)
+    assert (stands.status_detail.by, stands.status_detail.until) == ("watchdog", None)
+
+
+async def test_a_pause_that_ends_with_nothing_left_completes_the_schedule(desk: Desk) -> None:
+    """SCH-5: no flip-flop."""
+    made = await desk.make(HOURLY, ends_at="2026-11-29T11:00:00Z")
+    gone = await desk.make(HOURLY, name="gone")
+    for schedule in (made, gone):
+        await desk.pausing.pause(schedule.id, "bo", until=START + 4 * HOUR)
+    desk.house.clock.advance(5 * 3600)
+    assert await desk.pausing.resume_due() == 2
+    stands = await desk.schedules.get(made.id)
+    assert stands.status is ScheduleStatus.COMPLETED
+    assert (await desk.schedules.get(gone.id)).status is ScheduleStatus.ACTIVE
+
+
+async def test_an_until_in_the_past_is_refused(desk: Desk) -> None:
+    made = await desk.make(HOURLY)
+    with pytest.raises(Invalid) as caught:
+        await desk.pausing.pause(made.id, "bo", until=START)
+    assert [fault.field for fault in caught.value.faults] == ["until"]
+    assert (await desk.schedules.get(made.id)).status is ScheduleStatus.ACTIVE
+
+
+async def test_pausing_while_a_run_ends_stays_paused(desk: Desk) -> None:
+    """Casebook pau-05: the write at the end of a run does not touch the status; the lock comes off."""
+    hold = desk.house.runtime.hangs()
+    made = await desk.make(HOURLY)
+    desk.house.clock.advance(3601)
+    await desk.house.dispatch()
+    await hold.started.wait()
+    await desk.pausing.pause(made.id, "bo", reason="stop")
+    hold.release(TargetFailure(Failing.EXCEPTION, "no"))
+    await desk.house.idle()
+    stands = await desk.schedules.get(made.id)
+    assert (stands.status, stands.status_detail.reason) == (ScheduleStatus.PAUSED, "stop")
+    assert (stands.in_flight_run_id, stands.next_fire_at) == (None, None)
+    assert (await desk.pausing.resume(made.id, "bo")).next_fire_at == START + 2 * HOUR
+
+
+async def test_resuming_after_failures_clears_the_streak_and_realigns(desk: Desk) -> None:
+    """SCH-8, casebook aut-03: the streak is cleared, so that the next failure does not stop it again."""
+    made = await desk.make(HOURLY, failure_limit=2)
+    for _ in range(2):
+        desk.house.runtime.fails(Failing.EXCEPTION)
+        desk.house.clock.advance(3601)
+        await desk.house.dispatch()
+        await desk.house.idle()
+    stopped = await desk.schedules.get(made.id)
+    assert (stopped.status, stopped.failure_streak) == (ScheduleStatus.ERROR, 2)
+    assert stopped.last_error is not None
+    desk.house.clock.advance(10 * 3600)
+    resumed = await desk.pausing.resume(made.id, "bo")
+    assert (resumed.status, resumed.failure_streak) == (ScheduleStatus.ACTIVE, 0)
+    assert resumed.next_fire_at == START + 13 * HOUR
+    desk.house.runtime.fails(Failing.EXCEPTION)
+    desk.house.clock.advance(3601)
+    await desk.house.dispatch()
+    await desk.house.idle()
+    assert (await desk.schedules.get(made.id)).status is ScheduleStatus.ACTIVE
+
+
+async def test_a_resume_with_nothing_left_is_refused_with_the_reason(desk: Desk) -> None:
+    """Casebook aut-03: stopped after failures, and its runs used up."""
+    made = await desk.make(HOURLY, max_runs=5)
+    ended = await desk.make(HOURLY, name="b", ends_at="2026-11-29T11:00:00Z")
+    for schedule in (made, ended):
+        await desk.pausing.pause(schedule.id, "bo")
+    await rows(
+        desk.house.database, "UPDATE schedules SET status = 'error', failure_streak = 5, run_count = 5"
+    )
+    desk.house.clock.advance(4 * 3600)
+    for schedule, word in ((made, "max_runs"), (ended, "window is over")):
+        with pytest.raises(Conflict) as caught:
+            await desk.pausing.resume(schedule.id, "bo")
+        assert caught.value.code == "schedule_exhausted"
+        assert word in caught.value.message
+        stands = await desk.schedules.get(schedule.id)
+        assert (stands.status, stands.failure_streak) == (ScheduleStatus.ERROR, 5)
+
+
+async def test_a_finished_schedule_can_not_be_paused(desk: Desk) -> None:
+    """SCH-2: what is not in the table is refused."""
+    made = await desk.make(HOURLY, max_runs=1)
+    desk.house.clock.advance(3601)
+    await desk.house.dispatch()
+    await desk.house.idle()
+    with pytest.raises(Conflict) as caught:
+        await desk.pausing.pause(made.id, "bo")
+    assert caught.value.code == "schedule_completed"
