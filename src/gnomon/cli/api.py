@@ -87,7 +87,7 @@ class Api:
         """Every record of a list, page by page."""
         cursor: str | None = None
         while True:
-            page = self.get(path, {**(query or {}), "limit": 100, "cursor": cursor})
+            page = self.get(path, {**(query or {}), "limit": 200, "cursor": cursor})
             yield from page["items"]
             cursor = page.get("next_cursor")
             if cursor is None:

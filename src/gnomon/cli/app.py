@@ -2,7 +2,7 @@
 
 import typer
 
-from gnomon.cli import preview, settings
+from gnomon.cli import agents, audit, calendars, keys, preview, runs, schedules, sessions, settings, teams
 
 RUN = "Run it"
 NOUNS = "What it works with"
@@ -20,6 +20,9 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    for noun in (agents, teams, schedules, runs, sessions, calendars, keys):
+        noun.register(app, NOUNS)
     preview.register(app, ASK)
+    audit.register(app, ASK)
     settings.register(app, ASK)
     return app

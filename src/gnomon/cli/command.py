@@ -53,10 +53,11 @@ class Usage(Failed):
 class Talk:
     """What a command that asks the API works with. The API is opened at its first use."""
 
-    def __init__(self, out: Terminal, url: str | None, key: str | None) -> None:
+    def __init__(self, out: Terminal, url: str | None, key: str | None, *, creates: bool = False) -> None:
         self.out = out
         self._url = url
         self._key = key
+        self._creates = creates
         self._api: Api | None = None
 
     @property
@@ -65,7 +66,7 @@ class Talk:
         if self._api is None:
             from gnomon.cli.api import open_api
 
-            self._api = open_api(self._url, self._key)
+            self._api = open_api(self._url, self._key, create=self._creates)
         return self._api
 
     def close(self) -> None:
@@ -107,16 +108,16 @@ def local(
 
 
 def asking(
-    group: typer.Typer, name: str, **options: Any
+    group: typer.Typer, name: str, *, creates: bool = False, **options: Any
 ) -> Callable[[Callable[Concatenate[Talk, P], None]], Callable[..., None]]:
-    """Add a command that asks the API."""
+    """Add a command that asks the API; one that ``creates`` makes the database where there is none."""
 
     def register(work: Callable[Concatenate[Talk, P], None]) -> Callable[..., None]:
         @wraps(work)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             out = Terminal(as_json=bool(kwargs.pop("json")))
             url, key = (kwargs.pop(each) for each in ("url", "key"))
-            talk = Talk(out, *(None if each is None else str(each) for each in (url, key)))
+            talk = Talk(out, *(None if each is None else str(each) for each in (url, key)), creates=creates)
             try:
                 _guarded(out, lambda: work(talk, *args, **kwargs))
             finally:

@@ -16,7 +16,7 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", help="One field: name=value, with dots into objects. Repeatable.")
 ]
 Ref = Annotated[str, typer.Argument(metavar="ID", help="Its id, or its slug.")]
-Limit = Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")]
+Limit = Annotated[int, typer.Option(min=1, max=200, help="At most so many.")]
 Cursor = Annotated[str | None, typer.Option(help="Go on where an earlier list ended.")]
 OnceKey = Annotated[
     str | None,

@@ -1,0 +1,98 @@
+"""``gnomon runs``: what ran, what runs, and following one to its end."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from gnomon.cli.command import Exit, Talk, asking
+from gnomon.cli.nouns import Cursor, Limit, Noun, Ref, add_get
+from gnomon.cli.terminal import Column, shown
+
+COLUMNS = (
+    Column("id", "id"),
+    Column("status", "status"),
+    Column("started", lambda run: run.get("started_at") or run.get("scheduled_for")),
+    Column("seconds", "duration_seconds"),
+    Column("trigger", "trigger"),
+    Column("target", "target.id"),
+    Column("error", lambda run: (run.get("error") or {}).get("code")),
+)
+NOUN = Noun("runs", "run", COLUMNS, "Nothing has run yet.")
+OVER = frozenset({"succeeded", "failed", "timed_out", "cancelled", "lost"})
+POLL_SECONDS = 0.5
+
+
+def list_runs(
+    talk: Talk,
+    *,
+    status: Annotated[str | None, typer.Option(help="Only those in this state.")] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> None:
+    """List the runs, the latest first."""
+    answer = talk.api.get("/runs", {"status": status, "limit": limit, "cursor": cursor})
+    talk.out.listing(answer, COLUMNS, empty=NOUN.empty, more="gnomon runs list")
+
+
+def cancel(talk: Talk, ref: Ref) -> None:
+    """Ask a run to stop; it is ended by force after a grace."""
+    asked = talk.api.post(NOUN.of(ref, "cancel"), {})
+    talk.out.done(f"Asked run {ref} to stop; it is {asked.get('status', 'stopping')}.", asked)
+
+
+def tail(talk: Talk, ref: Ref) -> None:
+    """Follow a run to its end; ends as the run ends."""
+    wait_for(talk, ref)
+
+
+def wait_for(talk: Talk, run_id: str) -> None:
+    """Print what happens to a run until it is over; exit code 0 where it succeeded."""
+    run = _followed(talk, run_id) if talk.api.local else _streamed(talk, run_id)
+    if talk.out.as_json:
+        talk.out.event({"event": "end", "data": run})
+    elif run.get("status") == "succeeded":
+        talk.out.line(run.get("output") or run.get("response_preview") or "")
+    else:
+        error = run.get("error") or {}
+        talk.out.note(f"The run {run.get('status')}: {error.get('message') or error.get('code') or '-'}")
+    if run.get("status") != "succeeded":
+        raise typer.Exit(Exit.FAILED)
+
+
+def _followed(talk: Talk, run_id: str) -> dict[str, Any]:
+    """Look at the record until it is over: another process works on it, and nobody tells this one."""
+    seen: tuple[Any, ...] = ()
+    while True:
+        run: dict[str, Any] = talk.api.get(NOUN.of(run_id))
+        state = (run["status"], len(run.get("attempts") or []))
+        if state != seen:
+            seen = state
+            _tell(talk, "status", {"status": run["status"], "attempts": state[1]})
+        if run["status"] in OVER:
+            return run
+        time.sleep(POLL_SECONDS)  # noqa: TID251 - this process has nothing else to do than to look again
+
+
+def _streamed(talk: Talk, run_id: str) -> dict[str, Any]:
+    for name, data in talk.api.events(f"/runs/{run_id}/events"):
+        _tell(talk, name, data)
+    run: dict[str, Any] = talk.api.get(NOUN.of(run_id))
+    return run if run["status"] in OVER else _followed(talk, run_id)
+
+
+def _tell(talk: Talk, name: str, data: Any) -> None:
+    if talk.out.as_json:
+        talk.out.event({"event": name, "data": data})
+    else:
+        talk.out.note(f"{name}: {shown(data)}")
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True)
+    app.add_typer(group, name="runs", help="Runs: what ran, what runs.", rich_help_panel=panel)
+    asking(group, "list")(list_runs)
+    add_get(group, NOUN, "show")
+    asking(group, "cancel")(cancel)
+    asking(group, "tail")(tail)
