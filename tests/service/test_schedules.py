@@ -1,5 +1,6 @@
 """Schedules as people make, edit, pause, resume and delete them (SCH-1 … SCH-14)."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ from gnomon.domain.ids import Kind, is_id
 from gnomon.domain.instants import to_micros
 from gnomon.domain.schedule import ScheduleStatus
 from gnomon.domain.target import Target, TargetKind
+from gnomon.domain.versions import tag
 from gnomon.services.pausing import disable_of_target
 from gnomon.services.schedules import Schedules
 from gnomon.stores.schedules import Filter
@@ -30,6 +32,10 @@ async def desk(house: House) -> Desk:
 
 def faults(caught: pytest.ExceptionInfo[Invalid]) -> set[str]:
     return {fault.field for fault in caught.value.faults}
+
+
+def at(schedule_id: str, revision: int) -> frozenset[str]:
+    return frozenset({tag(schedule_id, revision)})
 
 
 async def refused(desk: Desk, cadence: dict[str, Any] | None = None, **fields: Any) -> dict[str, str]:
@@ -131,7 +137,7 @@ async def test_an_edit_appends_a_revision_with_its_author(desk: Desk) -> None:
     """SCH-4."""
     made = await desk.make(HOURLY)
     desk.house.clock.advance(60)
-    saved = await desk.schedules.edit(made.id, {"query": "two"}, "bo", expected_revision=1)
+    saved = await desk.schedules.edit(made.id, {"query": "two"}, "bo", match=at(made.id, 1))
     assert saved.changed
     assert (saved.schedule.revision, saved.schedule.updated_by) == (2, "bo")
     desk.house.clock.advance(60)
@@ -148,12 +154,12 @@ async def test_an_edit_appends_a_revision_with_its_author(desk: Desk) -> None:
 async def test_a_stale_edit_is_refused_and_changes_nothing(desk: Desk) -> None:
     """SCH-4."""
     made = await desk.make(HOURLY)
-    await desk.schedules.edit(made.id, {"query": "two"}, "bo", expected_revision=1)
+    await desk.schedules.edit(made.id, {"query": "two"}, "bo", match=at(made.id, 1))
     with pytest.raises(RevisionStale) as caught:
-        await desk.schedules.edit(made.id, {"query": "mine"}, "cy", expected_revision=1)
-    assert caught.value.data == {"revision": 2}
+        await desk.schedules.edit(made.id, {"query": "mine"}, "cy", match=at(made.id, 1))
+    assert caught.value.data == {"version": 2}
     with pytest.raises(RevisionStale):
-        await desk.schedules.delete(made.id, "cy", expected_revision=1)
+        await desk.schedules.delete(made.id, "cy", match=at(made.id, 1))
     assert (await desk.schedules.get(made.id)).definition.query == "two"
 
 
@@ -351,11 +357,9 @@ async def test_two_saves_at_once_leave_two_revisions_of_one_line(desk: Desk) -> 
     """SCH-4: of two edits that knew the same revision one wins."""
     made = await desk.make(HOURLY)
     other = Schedules(database=desk.house.database, mint=desk.house.mint, signal=desk.house.signal)
-    import asyncio
-
     answers = await asyncio.gather(
-        desk.schedules.edit(made.id, {"query": "a"}, "a", expected_revision=1),
-        other.edit(made.id, {"query": "b"}, "b", expected_revision=1),
+        desk.schedules.edit(made.id, {"query": "a"}, "a", match=at(made.id, 1)),
+        other.edit(made.id, {"query": "b"}, "b", match=at(made.id, 1)),
         return_exceptions=True,
     )
     assert sorted(type(answer).__name__ for answer in answers) == ["RevisionStale", "Saved"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from gnomon.cadence import Slot
 from gnomon.domain import definition as definitions
+from gnomon.domain import versions
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Fault, Invalid, Missing, RevisionStale, RunInFlight
 from gnomon.domain.ids import Kind, is_slug
@@ -22,6 +23,7 @@ from gnomon.domain.schedule import (
     after,
 )
 from gnomon.domain.target import Target, TargetKind
+from gnomon.domain.versions import Match
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services import pending
 from gnomon.services.dedup import Once, Replay, run_once
@@ -91,9 +93,7 @@ class Schedules:
 
         return await self._database.read(work)
 
-    async def edit(
-        self, schedule_id: str, patch: object, by: str, *, expected_revision: int | None = None
-    ) -> Saved:
+    async def edit(self, schedule_id: str, patch: object, by: str, *, match: Match = None) -> Saved:
         """Replace the fields that ``patch`` names; ``next_fire_at`` is the first slot under the new revision.
 
         Raises:
@@ -103,7 +103,7 @@ class Schedules:
         """
 
         async def work(tx: Tx) -> Saved:
-            return await self.edit_in(tx, schedule_id, patch, by, expected_revision=expected_revision)
+            return await self.edit_in(tx, schedule_id, patch, by, match=match)
 
         saved = await self._database.write(work)
         if saved.changed:
@@ -111,10 +111,10 @@ class Schedules:
         return saved
 
     async def edit_in(
-        self, tx: Tx, schedule_id: str, patch: object, by: str, *, expected_revision: int | None = None
+        self, tx: Tx, schedule_id: str, patch: object, by: str, *, match: Match = None
     ) -> Saved:
         """The same inside a transaction of the caller, who notifies after the commit."""
-        standing = await held(tx, schedule_id, expected_revision)
+        standing = await held(tx, schedule_id, match)
         wanted, faults = await self._refer(
             tx, definitions.edited(standing.definition, patch), standing.definition
         )
@@ -148,7 +148,7 @@ class Schedules:
         detail = {"revision": standing.revision + 1, "fields": fields, "next_fire_at": _text(first)}
         await _note(tx, by, Action.UPDATE, standing.id, detail)
 
-    async def delete(self, schedule_id: str, by: str, *, expected_revision: int | None = None) -> None:
+    async def delete(self, schedule_id: str, by: str, *, match: Match = None) -> None:
         """Stop all its future slots for good; its runs and its ledger stay (SCH-10).
 
         Raises:
@@ -156,7 +156,7 @@ class Schedules:
         """
 
         async def work(tx: Tx) -> None:
-            standing = await held(tx, schedule_id, expected_revision)
+            standing = await held(tx, schedule_id, match)
             refuse_in_flight(standing, "deleted")
             await pending.account(tx, standing, await processes.now(tx), Reason.MISSED, by)
             await schedules.delete(tx, schedule_id, by)
@@ -226,22 +226,17 @@ async def _by_id(tx: Tx, chosen: Filter) -> Filter:
     return chosen
 
 
-async def held(tx: Tx, schedule_id: str, expected_revision: int | None = None) -> Schedule:
-    """The schedule of this id, at the revision the caller expects if it expects one.
+async def held(tx: Tx, schedule_id: str, match: Match = None) -> Schedule:
+    """The schedule of this id, at a revision that the caller's If-Match accepts.
 
     Raises:
         Missing: there is none, or it was deleted.
-        RevisionStale: it stands at another revision (SCH-4).
+        RevisionStale: it has changed since (SCH-4).
     """
     found = await schedules.get(tx, schedule_id)
     if found is None:
         raise Missing(f"There is no schedule {schedule_id}.")
-    if expected_revision is not None and expected_revision != found.revision:
-        raise RevisionStale(
-            f"The schedule is at revision {found.revision}, not {expected_revision}: {found.updated_by} changed it at "
-            f"{rfc3339(found.updated_at)}. Read it again, then save.",
-            data={"revision": found.revision},
-        )
+    versions.require(match, found.id, found.revision)
     return found
 
 
