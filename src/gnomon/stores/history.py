@@ -204,7 +204,9 @@ def _run(row: Row, earlier: list[Attempt]) -> Run:
                 number=row["attempt"],
                 fence=row["fence"],
                 worker=row["owner"],
-                started_at=maybe_instant(row["attempt_at"]),
+                started_at=maybe_instant(
+                    row["started_at"] if row["attempt_at"] is None else row["attempt_at"]
+                ),
                 finished_at=maybe_instant(row["finished_at"]),
                 outcome=status if status in TERMINAL else None,
                 error=_error(row),
