@@ -1,5 +1,6 @@
 """From the record of a rule to something that can be asked for slots, in integers of microseconds UTC."""
 
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -9,8 +10,8 @@ from gnomon.cadence.daily import WEEKDAYS, CycleDates, Dates, OneDate, every_day
 from gnomon.cadence.faults import CadenceError, ExpressionError, Fault
 from gnomon.cadence.fields import seconds_of
 from gnomon.cadence.imported import Imported
-from gnomon.cadence.monthly import DaysOfMonth, MonthDates, day_of_month, last_day, month_of, nth_weekday
-from gnomon.cadence.parsing import ShortMonth, Unit, read_expression
+from gnomon.cadence.monthly import EVERY_MONTH, MonthDates, day_of_month, last_day, month_of, nth_weekday
+from gnomon.cadence.parsing import Unit, read_expression
 from gnomon.cadence.rolling import RollingSlots
 from gnomon.cadence.wallclock import CivilSlots
 
@@ -54,19 +55,18 @@ def compiled(rule: "Cadence", anchor_us: int | None, holidays: frozenset[date]) 
     left_out = zone.missing
     if rule.exclude or holidays:
         left_out = left_out.union(day.toordinal() - EPOCH_ORDINAL for day in (*rule.exclude, *holidays))
-    if rule.unit is Unit.ONCE:
-        return _once(rule, zone, left_out)
     # Without an anchor, phases count from 1970-01-01 and there is no first slot.
     anchor_day = 0
     if anchor is not None and (rule.every > 1 or rule.text is not None):
         anchor_day = (anchor + zone.window(anchor).offset) // DAY
-    if rule.text is not None:
-        imported = _imported(rule, rule.text)
-        dates, times = imported.form.dates(anchor_day, left_out), imported.times
-    else:
-        dates = _dates(rule, anchor_day, left_out)
-        times = tuple(map(seconds_of, rule.at))
-    return CivilSlots(zone, dates, times, FIRST_SECOND if anchor is None else anchor)
+    floor = FIRST_SECOND if anchor is None else anchor
+    bind = _DATES.get(rule.unit)
+    if bind is not None:
+        return CivilSlots(zone, bind(rule, anchor_day, left_out), tuple(map(seconds_of, rule.at)), floor)
+    if rule.text is None:
+        return _once(rule, zone, left_out)
+    imported = _imported(rule, rule.text)
+    return CivilSlots(zone, imported.form.dates(anchor_day, left_out), imported.times, floor)
 
 
 def micros_of(instant: datetime) -> int:
@@ -92,18 +92,26 @@ def _imported(rule: "Cadence", text: str) -> Imported:
         raise CadenceError((Fault(rule.unit.value, str(error)),)) from None
 
 
-def _dates(rule: "Cadence", anchor_day: int, left_out: frozenset[int]) -> Dates:
-    if rule.unit is Unit.DAY:
-        return CycleDates(every_days(rule.every, anchor_day), left_out)
-    if rule.unit is Unit.WEEK:
-        weekdays = tuple(map(_WEEKDAY_NUMBERS.__getitem__, rule.days))
-        return CycleDates(every_weeks(rule.every, weekdays, anchor_day), left_out)
-    return MonthDates(Cycle(month_of(anchor_day), rule.every), _pick(rule), left_out)
+def _day_dates(rule: "Cadence", anchor_day: int, left_out: frozenset[int]) -> Dates:
+    return CycleDates(every_days(rule.every, anchor_day), left_out)
 
 
-def _pick(rule: "Cadence") -> DaysOfMonth:
-    if rule.weekday is not None and rule.nth is not None:
-        return nth_weekday(_WEEKDAY_NUMBERS[rule.weekday], rule.nth)
+def _week_dates(rule: "Cadence", anchor_day: int, left_out: frozenset[int]) -> Dates:
+    weekdays = tuple(map(_WEEKDAY_NUMBERS.__getitem__, rule.days))
+    return CycleDates(every_weeks(rule.every, weekdays, anchor_day), left_out)
+
+
+def _month_dates(rule: "Cadence", anchor_day: int, left_out: frozenset[int]) -> Dates:
+    cycle = Cycle(month_of(anchor_day), rule.every) if rule.every > 1 else EVERY_MONTH
+    if rule.nth is not None and rule.weekday is not None:
+        return MonthDates(cycle, nth_weekday(_WEEKDAY_NUMBERS[rule.weekday], rule.nth), left_out)
     if isinstance(rule.day, int):
-        return day_of_month(rule.day, clamp=rule.short_month is ShortMonth.CLAMP)
-    return last_day
+        return MonthDates(cycle, day_of_month(rule.day, rule.short_month), left_out)
+    return MonthDates(cycle, last_day, left_out)
+
+
+_DATES: dict[Unit, Callable[["Cadence", int, frozenset[int]], Dates]] = {
+    Unit.DAY: _day_dates,
+    Unit.WEEK: _week_dates,
+    Unit.MONTH: _month_dates,
+}

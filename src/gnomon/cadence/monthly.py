@@ -13,6 +13,7 @@ from gnomon.cadence.cycle import Cycle
 from gnomon.cadence.daily import weekday_of
 
 CANDIDATE_MONTHS = 26
+EVERY_MONTH = Cycle(0, 1)
 FIRST_MONTH = 12
 LAST_MONTH = 9999 * 12 + 11
 _LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -26,6 +27,7 @@ def month_of(day: int) -> int:
     return found.year * 12 + found.month - 1
 
 
+@lru_cache(maxsize=4096)
 def month_span(month: int) -> tuple[int, int]:
     """Give the first day of a month and the number of its days."""
     year, index = divmod(month, 12)
@@ -103,8 +105,9 @@ class MonthDates:
 
 
 @lru_cache(maxsize=64)
-def day_of_month(number: int, *, clamp: bool) -> DaysOfMonth:
-    """Pick one day of the month; in a month too short for it the last day, or none (CAD-6)."""
+def day_of_month(number: int, short_month: str | None) -> DaysOfMonth:
+    """Pick one day of the month; in a month too short for it the last day (`clamp`), or none (CAD-6)."""
+    clamp = short_month == "clamp"
 
     def pick(first: int, length: int) -> tuple[int, ...]:
         if number <= length:

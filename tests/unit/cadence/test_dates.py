@@ -19,8 +19,8 @@ LEFT_OUT = frozenset({number("2026-05-31"), number("2026-01-04")})
 DATES: list[Dates] = [
     CycleDates(Cycle(5, 3)),
     CycleDates(every_weeks(2, (0, 6), number("2026-01-07")), LEFT_OUT),
-    MonthDates(Cycle(0, 1), day_of_month(31, clamp=True), LEFT_OUT),
-    MonthDates(Cycle(2, 5), day_of_month(31, clamp=False)),
+    MonthDates(Cycle(0, 1), day_of_month(31, "clamp"), LEFT_OUT),
+    MonthDates(Cycle(2, 5), day_of_month(31, "skip")),
     MonthDates(Cycle(0, 12, (1, 4)), nth_weekday(6, -1), LEFT_OUT),
     MonthDates(Cycle(0, 1), nth_weekday(0, 5)),
     OneDate(number("2026-05-31")),
