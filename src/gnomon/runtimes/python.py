@@ -15,6 +15,7 @@ import threading
 import traceback
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, closing, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from gnomon.domain.agent import PythonRuntime, RuntimeSpec
@@ -90,6 +91,14 @@ def _outcome(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
         return None, RuntimeError(repr(error))
 
 
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """An imported callable, and whether it may be called on the loop."""
+
+    target: Target
+    is_async: bool
+
+
 class PythonTargets:
     """``ports.runtime.Runtime`` for ``PythonRuntime``.
 
@@ -101,7 +110,8 @@ class PythonTargets:
         self._threads = Threads(threads)
         self._imports = Threads(4)
         self._search = search
-        self._known: dict[str, Target] = {}
+        self._known: dict[str, Imported] = {}
+        self._importing: dict[str, asyncio.Task[Imported]] = {}
 
     async def invoke(
         self, spec: RuntimeSpec, secret: str | None, invocation: Invocation, reporter: Reporter
@@ -113,14 +123,12 @@ class PythonTargets:
         """
         assert isinstance(spec, PythonRuntime)
         del secret
-        target = self._known.get(spec.path)
-        if target is None:
-            target = self._known[spec.path] = await self._imports.run(
-                functools.partial(self._import, spec.path)
-            )
+        found = self._known.get(spec.path)
+        if found is None:
+            found = self._known[spec.path] = await self._imported(spec.path)
         pieces = _Pieces(invocation, reporter)
         try:
-            answer = await self._call(target, invocation, pieces)
+            answer = await self._call(found, invocation, pieces)
         except (TargetFailure, KeyboardInterrupt, GeneratorExit):
             raise
         except asyncio.CancelledError as error:
@@ -137,7 +145,16 @@ class PythonTargets:
         """Forget the callables; threads that still work are daemons."""
         self._known.clear()
 
-    def _import(self, path: str) -> Target:
+    async def _imported(self, path: str) -> Imported:
+        """Import once for all who ask at the same time; whoever is cancelled while waiting disturbs no other."""
+        importing = self._importing.get(path)
+        if importing is None:
+            work = self._imports.run(functools.partial(self._import, path))
+            importing = self._importing[path] = asyncio.ensure_future(work)
+            importing.add_done_callback(lambda _: self._importing.pop(path, None))
+        return await asyncio.shield(importing)
+
+    def _import(self, path: str) -> Imported:
         if self._search is not None and self._search not in sys.path:
             sys.path.insert(0, self._search)
         module_name, _, name = path.partition(":")
@@ -150,14 +167,13 @@ class PythonTargets:
             raise TargetFailure(Failing.NOT_STARTED, message) from error
         if not callable(found):
             raise TargetFailure(Failing.NOT_STARTED, f"{path} is no callable but a {type(found).__name__}")
-        target: Target = found
-        return target
+        return Imported(found, _is_async(found))
 
-    async def _call(self, target: Target, invocation: Invocation, pieces: "_Pieces") -> object:
-        if _is_async(target):
-            answer = target(invocation)
+    async def _call(self, found: Imported, invocation: Invocation, pieces: "_Pieces") -> object:
+        if found.is_async:
+            answer = found.target(invocation)
         else:
-            answer = await self._threads.run(lambda: pieces.collect(target(invocation)))
+            answer = await self._threads.run(lambda: pieces.collect(found.target(invocation)))
         if inspect.isawaitable(answer):
             answer = await answer
         if inspect.isasyncgen(answer):

@@ -8,8 +8,10 @@ from gnomon.domain.audit import Action, AuditEntry
 from gnomon.domain.instants import from_micros
 from gnomon.stores.database import Tx, Value
 
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: two entries are written for each run
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)  # not frozen, for the same reason
 class NewEntry:
     """One entry to append: who did what to which subject, under which fence, with JSON-safe detail."""
 
@@ -28,7 +30,7 @@ class NewEntry:
             "subject_kind": self.subject_kind,
             "subject_id": self.subject_id,
             "fence": self.fence,
-            "detail": None if not self.detail else json.dumps(self.detail, separators=(",", ":")),
+            "detail": _encode(self.detail) if self.detail else None,
         }
 
 
