@@ -1,0 +1,45 @@
+-- Sessions as people read and erase them; the turns themselves are written with the runs (RUN-9, RUN-12).
+
+-- name: find
+SELECT
+    id, created_at,
+    (SELECT count(*) FROM turns WHERE session_id = :id) AS turn_count,
+    (SELECT max(coalesce(answered_at, created_at)) FROM turns WHERE session_id = :id) AS last_at
+FROM sessions WHERE id = :id;
+
+-- name: turns
+SELECT run_id, query, output, created_at, answered_at FROM turns
+WHERE session_id = :id AND run_id > :after
+ORDER BY run_id
+LIMIT :limit;
+
+-- name: unfinished
+SELECT id FROM runs
+WHERE id IN (SELECT run_id FROM turns WHERE session_id = :id) AND finished_at IS NULL
+ORDER BY id LIMIT 1;
+
+-- name: erase_links
+UPDATE occurrences SET links_erased_at = now_us(), run_id = NULL, session_id = NULL
+WHERE (schedule_id, nominal_fire_at) IN (
+    SELECT r.schedule_id, r.nominal_fire_at FROM turns AS t JOIN runs AS r ON r.id = t.run_id
+    WHERE t.session_id = :id AND r.nominal_fire_at IS NOT NULL
+) AND disposition = 'fired' AND links_erased_at IS NULL;
+
+-- name: erase_events
+DELETE FROM run_events WHERE run_id IN (SELECT run_id FROM turns WHERE session_id = :id);
+
+-- name: erase_checkpoints
+DELETE FROM checkpoints WHERE run_id IN (SELECT run_id FROM turns WHERE session_id = :id);
+
+-- name: erase_attempts
+UPDATE attempts SET error = NULL WHERE run_id IN (SELECT run_id FROM turns WHERE session_id = :id);
+
+-- name: erase_runs
+UPDATE runs SET session_id = NULL, response_preview = NULL, error = NULL
+WHERE id IN (SELECT run_id FROM turns WHERE session_id = :id);
+
+-- name: erase_turns
+DELETE FROM turns WHERE session_id = :id;
+
+-- name: erase
+DELETE FROM sessions WHERE id = :id RETURNING id;
