@@ -1,0 +1,103 @@
+"""The named SQL: how files are read, and that what the stores call is there with the parameters it takes."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from gnomon.domain.lease import LEASE_SECONDS_SQL
+from gnomon.stores import queries
+from gnomon.stores.queries import Query, load
+
+ENGINES = ("sqlite", "postgres")
+SOURCES = sorted(Path(str(files("gnomon.stores"))).rglob("*.sql"))
+
+
+def parse(folder: Path, text: str) -> dict[str, Query]:
+    file = folder / "noun.sql"
+    file.write_text(text, "utf-8")
+    return queries._parse(file)
+
+
+def test_a_query_runs_from_its_name_to_the_next(tmp_path: Path) -> None:
+    found = parse(
+        tmp_path,
+        "-- What the file is about.\n\n-- name: one\nSELECT :a,\n  -- a remark\n  :b, :a;\n\n--name:two\nSELECT 2;\n",
+    )
+    assert found == {
+        "noun.one": Query("noun.one", "SELECT :a,\n  :b, :a", ("a", "b")),
+        "noun.two": Query("noun.two", "SELECT 2", ()),
+    }
+
+
+def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    """Otherwise the second would silently win."""
+    with pytest.raises(ValueError, match="noun.one stands twice"):
+        parse(tmp_path, "-- name: one\nSELECT 1;\n-- name: one\nSELECT 2;\n")
+
+
+def test_text_before_the_first_name_belongs_to_nobody(tmp_path: Path) -> None:
+    assert parse(tmp_path, "SELECT 1;\n-- name: one\nSELECT 2;\n") == {
+        "noun.one": Query("noun.one", "SELECT 2", ())
+    }
+
+
+def test_a_cast_is_no_parameter(tmp_path: Path) -> None:
+    (query,) = parse(tmp_path, "-- name: one\nSELECT :a::text, x::bigint, :b_2;\n").values()
+    assert query.parameters == ("a", "b_2")
+
+
+def test_the_lease_is_the_domain_s_formula(tmp_path: Path) -> None:
+    """DSP-4."""
+    (query,) = parse(tmp_path, "-- name: one\nSELECT @lease_seconds AS lease;\n").values()
+    assert query.text == f"SELECT {LEASE_SECONDS_SQL} AS lease"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_query_has_a_text_and_no_macro_left_in_it(engine: str) -> None:
+    for query in load(engine).values():
+        assert query.text
+        assert "@" not in query.text, query.name
+        assert ";" not in query.text, query.name
+
+
+def test_both_engines_have_the_same_queries_with_the_same_parameters() -> None:
+    """PRF-3: a store's method calls the same statement in the same way on either."""
+    sqlite, postgres = load("sqlite"), load("postgres")
+    assert sqlite.keys() == postgres.keys()
+    for name, query in sqlite.items():
+        assert set(query.parameters) == set(postgres[name].parameters), name
+
+
+def _called() -> set[str]:
+    """The names in the stores' own texts."""
+    found: set[str] = set()
+    for file in Path(str(files("gnomon.stores"))).rglob("*.py"):
+        found |= set(re.findall(r'"([a-z_]+\.[a-z_]+)"', file.read_text("utf-8")))
+    return found
+
+
+def test_every_query_that_a_store_names_is_there_and_every_one_there_is_named() -> None:
+    """HOUSE rule 5: no dead SQL, and no name that is only found missing at night."""
+    known = set(load("sqlite"))
+    nouns = {name.split(".")[0] for name in known}
+    called = {name for name in _called() if name.split(".")[0] in nouns}
+    assert called - known == set()
+    assert known - called == set()
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: file.name)
+def test_no_clock_but_the_one_that_a_test_can_set(file: Path) -> None:
+    """HOUSE rule 3: every instant in SQL is now_us(), which the adapter provides."""
+    text = re.sub(r"--.*", "", file.read_text("utf-8")).lower()
+    for other in (
+        "current_timestamp",
+        "current_time",
+        "current_date",
+        "now()",
+        "strftime",
+        "unixepoch",
+        "datetime(",
+    ):
+        assert other not in text
