@@ -54,6 +54,11 @@ def configure(*, level: str = "info", as_json: bool, stream: TextIO | None = Non
     )
 
 
+def is_terminal() -> bool:
+    """Whether events would go to a person's terminal."""
+    return sys.stderr.isatty()
+
+
 def _rendering(out: TextIO, as_json: bool) -> list[Processor]:
     if as_json:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]

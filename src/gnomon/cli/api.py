@@ -8,11 +8,14 @@ import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 from gnomon.cli.command import Exit, Failed
+
+if TYPE_CHECKING:
+    from gnomon.settings import Settings
 
 LOCAL = "http://gnomon.local"
 TIMEOUT = httpx2.Timeout(10, read=60)
@@ -174,7 +177,6 @@ def _remote(url: str, key: str | None) -> Api:
 def _in_process(*, create: bool) -> Api:
     from gnomon.adapters import logs
     from gnomon.settings import load
-    from gnomon.wiring import open_center
 
     settings = load()
     path = settings.database_path
@@ -185,6 +187,13 @@ def _in_process(*, create: bool) -> Api:
         )
         raise Failed({"detail": detail, "code": "no_database"}, Exit.UNREACHABLE)
     logs.configure(level="error", as_json=False)
+    return in_process(settings)
+
+
+def in_process(settings: "Settings") -> Api:
+    """The API over the database of these settings, which is made where it is missing; nothing is fired or worked on."""
+    from gnomon.wiring import open_center
+
     token = secrets.token_urlsafe(32)
     runner = asyncio.Runner()
     try:
@@ -198,7 +207,7 @@ def _in_process(*, create: bool) -> Api:
         headers={"Authorization": f"Bearer {token}"},
         timeout=TIMEOUT,
     )
-    return Api(runner, client, center.stop, place=str(path), local=True)
+    return Api(runner, client, center.stop, place=str(settings.database_path), local=True)
 
 
 async def _awaited(step: Callable[[], Awaitable[None]]) -> None:

@@ -2,7 +2,20 @@
 
 import typer
 
-from gnomon.cli import agents, audit, calendars, keys, preview, runs, schedules, sessions, settings, teams
+from gnomon.cli import (
+    agents,
+    apply,
+    audit,
+    calendars,
+    keys,
+    preview,
+    runs,
+    schedules,
+    serving,
+    sessions,
+    settings,
+    teams,
+)
 
 RUN = "Run it"
 NOUNS = "What it works with"
@@ -20,8 +33,10 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    serving.register(app, RUN)
     for noun in (agents, teams, schedules, runs, sessions, calendars, keys):
         noun.register(app, NOUNS)
+    apply.register(app, CODE)
     preview.register(app, ASK)
     audit.register(app, ASK)
     settings.register(app, ASK)

@@ -69,7 +69,7 @@ class Settings(BaseSettings):
         default=None, description="Whether this process works on runs. Unset: yes; in production mode no."
     )
     concurrency: int = Field(
-        default=16, ge=1, le=1_000, description="How many runs a process works on at once."
+        default=100, ge=1, le=1_000, description="How many runs a process works on at once."
     )
     shutdown_grace_seconds: float = Field(
         default=30,

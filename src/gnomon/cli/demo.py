@@ -1,0 +1,99 @@
+"""What ``gnomon up --demo`` brings: agents that need no network, a team, schedules one can watch. Repeating adds nothing."""
+
+from typing import TYPE_CHECKING, Any
+
+from gnomon.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from gnomon.settings import Settings
+
+DOCUMENT: dict[str, Any] = {
+    "agents": [
+        {
+            "slug": "demo-greeter",
+            "name": "Demo: greets",
+            "runtime": {"kind": "python", "path": "gnomon.testing.samples:greet"},
+        },
+        {
+            "slug": "demo-counter",
+            "name": "Demo: counts words",
+            "runtime": {"kind": "python", "path": "gnomon.testing.samples:count_words"},
+        },
+        {
+            "slug": "demo-writer",
+            "name": "Demo: a model that answers offline",
+            "runtime": {"kind": "llm", "model": "test", "instructions": "Write one short paragraph."},
+        },
+    ],
+    "teams": [
+        {
+            "slug": "demo-desk",
+            "name": "Demo: write, then count",
+            "nodes": [
+                {"id": "draft", "agent": "demo-writer", "query": "{{query}}"},
+                {
+                    "id": "count",
+                    "agent": "demo-counter",
+                    "query": "{{nodes.draft.output}}",
+                    "after": ["draft"],
+                },
+                {
+                    "id": "greet",
+                    "agent": "demo-greeter",
+                    "query": "the draft has {{nodes.count.output}}",
+                    "after": ["count"],
+                },
+            ],
+            "output": "greet",
+        }
+    ],
+    "schedules": [
+        {
+            "name": "Demo: every five minutes",
+            "target": {"kind": "agent", "id": "demo-greeter"},
+            "cadence": {"unit": "minute", "every": 5},
+            "query": "it is {{now}}",
+            "dedup_key": "demo-greeting-{{now}}",
+        },
+        {
+            "name": "Demo: the desk, every hour",
+            "target": {"kind": "team", "id": "demo-desk"},
+            "cadence": {"unit": "hour", "every": 1},
+            "query": "What happened before {{now}}?",
+            "dedup_key": "demo-desk-{{now}}",
+        },
+        {
+            "name": "Demo: weekdays at nine in Berlin",
+            "target": {"kind": "agent", "id": "demo-writer"},
+            "cadence": {
+                "unit": "week",
+                "days": ["mon", "tue", "wed", "thu", "fri"],
+                "at": ["09:00"],
+                "zone": "Europe/Berlin",
+            },
+            "query": "The news of {{date}}",
+            "dedup_key": "demo-news-{{date}}",
+        },
+    ],
+}
+
+
+def bring(out: Terminal, settings: "Settings") -> None:
+    """Make what is missing of the demo, and let its first schedules run once, so that there is something to see."""
+    from gnomon.cli.api import in_process
+    from gnomon.cli.apply import carry_out, planned
+
+    api = in_process(settings)
+    try:
+        todo = [change for change in planned(api, DOCUMENT) if change.record is None]
+        made = [carry_out(api, change) for change in todo]
+        for record in made:
+            if str(record["id"]).startswith("sch_"):
+                api.post(f"/schedules/{record['id']}/run", {})
+    finally:
+        api.close()
+    out.line(
+        f"The demo is in place: {len(made)} new. Its schedules run once now, then at their slots."
+        if made
+        else "The demo is in place already."
+    )

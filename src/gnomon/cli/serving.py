@@ -1,0 +1,193 @@
+"""``gnomon up``, ``serve``, ``worker`` and ``migrate``: the processes of the product.
+
+``up`` is all in one, ``serve`` answers HTTP and fires schedules, ``worker`` works on runs; the settings can turn each
+half off (DSP-1, OPS-4). What a process is made of, ``wiring`` knows.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gnomon.cli.command import Failed, local
+from gnomon.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import socket
+
+    from gnomon.settings import Settings
+    from gnomon.wiring import Center
+
+Host = Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")]
+Port = Annotated[int | None, typer.Option(help="The port to listen on.", show_default="8420")]
+DatabaseUrl = Annotated[
+    str | None, typer.Option("--database-url", help="The database.", show_default="./gnomon.db")
+]
+
+
+def up(
+    out: Terminal,
+    *,
+    host: Host = None,
+    port: Port = None,
+    database_url: DatabaseUrl = None,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo", help="Bring sample agents, a team and schedules to watch; repeating adds nothing."
+        ),
+    ] = False,
+) -> None:
+    """Start everything in one process: HTTP, dispatcher, runner."""
+    settings = _settings(host=host, port=port, database_url=database_url)
+    if demo:
+        from gnomon.cli.demo import bring
+
+        bring(out, settings)
+    _serve(out, settings, first_key=True)
+
+
+def serve(out: Terminal, *, host: Host = None, port: Port = None, database_url: DatabaseUrl = None) -> None:
+    """Answer HTTP and fire schedules; workers elsewhere do the work."""
+    _serve(out, _settings(host=host, port=port, database_url=database_url), work=False)
+
+
+def worker(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
+    """Work on runs, without HTTP; any number of them share one database."""
+    settings = _settings(database_url=database_url)
+    if not settings.works:
+        raise Failed("GNOMON_WORK is off: this worker would do nothing.")
+    with _runner() as runner:
+        runner.run(_work(out, settings))
+
+
+def migrate(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
+    """Bring the database up to date, and make it where there is none."""
+    from gnomon.wiring import migrate as apply_migrations
+
+    settings = _settings(database_url=database_url)
+    applied = apply_migrations(settings)
+    if out.as_json:
+        out.data({"database": str(settings.database_path), "applied": applied})
+    elif not applied:
+        out.line(f"{settings.database_path} is up to date.")
+    else:
+        out.line(f"{settings.database_path} is up to date; applied {', '.join(applied)}.")
+
+
+def _settings(**flags: Any) -> "Settings":
+    from gnomon.adapters import logs
+    from gnomon.settings import LogFormat, load
+
+    settings = load(**flags)
+    chosen = settings.log_format
+    logs.configure(
+        level=settings.log_level,
+        as_json=chosen is LogFormat.JSON or (chosen is LogFormat.AUTO and not logs.is_terminal()),
+    )
+    return settings
+
+
+def _serve(out: Terminal, settings: "Settings", *, work: bool | None = None, first_key: bool = False) -> None:
+    from gnomon.edges.server import listen
+
+    sockets = listen(
+        settings.host, settings.port
+    )  # before the database is touched: a port in use changes nothing
+    try:
+        with _runner() as runner:
+            runner.run(_serve_on(sockets, out, settings, work=work, first_key=first_key))
+    finally:
+        for each in sockets:
+            each.close()
+
+
+async def _serve_on(
+    sockets: "list[socket.socket]",
+    out: Terminal,
+    settings: "Settings",
+    *,
+    work: bool | None,
+    first_key: bool,
+) -> None:
+    from gnomon.edges.server import Server
+    from gnomon.wiring import open_center
+
+    center = await open_center(settings, work=work)
+    address = _address(settings.host, sockets[0].getsockname()[1])
+    key = await _first_key(center) if first_key else None
+
+    async def started() -> None:
+        await center.start()
+        _announce(out, settings, address, key, welcome=first_key)
+
+    await Server(center.app, started=started, drain=center.drain, stopped=center.stop).serve(sockets=sockets)
+
+
+async def _work(out: Terminal, settings: "Settings") -> None:
+    from gnomon.edges.server import stop_signal
+    from gnomon.wiring import open_center
+
+    async with stop_signal() as stop:
+        center = await open_center(settings, dispatch=False)
+        try:
+            await center.start()
+            if out.as_json:
+                out.event({"process_id": center.process_id, "database": str(settings.database_path)})
+            out.line(
+                f"Working on the runs of {settings.database_path}, {settings.concurrency} at once. Ctrl-C stops."
+            )
+            await stop.wait()
+        finally:
+            await center.drain()
+            await center.stop()
+
+
+async def _first_key(center: "Center") -> str | None:
+    """A key that may do everything, where the database has none yet."""
+    from gnomon.domain.caller import system
+
+    keys = center.services.api_keys
+    if await keys.count():
+        return None
+    made = await keys.create(
+        system("first start"), {"name": "admin, made at the first start", "scopes": ["*"]}
+    )
+    return getattr(made, "text", None)
+
+
+def _announce(out: Terminal, settings: "Settings", address: str, key: str | None, *, welcome: bool) -> None:
+    if out.as_json:
+        out.event({"address": address, "database": str(settings.database_path), "key": key})
+        return
+    out.line(f"Gnomon is up at {address}, on {settings.database_path}.")
+    if key is not None:
+        out.line()
+        out.line("This is the admin key. It is shown this once; keep it:")
+        out.line(f"    {key}")
+    if welcome:
+        out.line()
+        out.line(f"The API in a browser:  {address}/docs")
+        out.line("Try in another terminal, in this folder:")
+        out.line("    gnomon preview '0 9 * * 1-5' --zone Europe/Berlin")
+        out.line("    gnomon schedules list")
+        out.line(f"Ctrl-C stops it; runs in flight get {settings.shutdown_grace_seconds:g} seconds.")
+
+
+def _address(host: str, port: int) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104 - told, not bound
+    return f"http://{shown}:{port}"
+
+
+def _runner() -> asyncio.Runner:
+    try:
+        import uvloop
+    except ImportError:  # it has no wheel for Windows
+        return asyncio.Runner()
+    return asyncio.Runner(loop_factory=uvloop.new_event_loop)
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    """Add the commands."""
+    for name, work in (("up", up), ("serve", serve), ("worker", worker), ("migrate", migrate)):
+        local(app, name, rich_help_panel=panel)(work)
