@@ -27,7 +27,7 @@ async def test_a_due_slot_is_recorded_run_and_closed(house: House) -> None:
     [occurrence] = await house.occurrences()
     run, schedule = await house.run(), await house.schedule(sid)
     assert (occurrence["disposition"], occurrence["nominal_fire_at"]) == ("fired", to_micros(START))
-    assert (occurrence["run_id"], occurrence["session_id"]) == (run["id"], run["session_id"])
+    assert (occurrence["run_id"], occurrence["session_id"]) == (run["id"], "ses_" + run["id"][4:])
     assert (run["status"], run["trigger_kind"], run["fence"], run["attempt"]) == (
         "succeeded",
         "schedule",

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gnomon.domain.ids import Kind, sibling
 from gnomon.domain.instants import from_micros, maybe_instant
 from gnomon.domain.invocation import Usage
 from gnomon.domain.occurrence import Coalesced, Disposition, Occurrence, Reason
@@ -220,7 +221,7 @@ def _run(row: Row, earlier: list[Attempt]) -> Run:
         schedule_id=row["schedule_id"],
         revision=row["revision"],
         nominal_fire_at=maybe_instant(row["nominal_fire_at"]),
-        session_id=row["session_id"],
+        session_id=row["session_id"] or sibling(Kind.SESSION, row["id"]),
         scheduled_for=from_micros(row["scheduled_for"]),
         started_at=maybe_instant(row["started_at"]),
         finished_at=maybe_instant(row["finished_at"]),

@@ -55,7 +55,8 @@ def _inserted(run: NewRun) -> Parameters:
         "schedule_id": run.schedule_id,
         "revision": run.revision,
         "nominal_fire_at": run.nominal_fire_at,
-        "session_id": run.session_id,
+        # a session that is the run's own shares its tail, and is not written twice
+        "session_id": None if run.session_id[4:] == run.id[4:] else run.session_id,
         "scheduled_for": run.scheduled_for,
         "claimable_at": None if claimed else run.claimable_at,
         "waits_for": run.waits_for,

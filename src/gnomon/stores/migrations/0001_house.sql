@@ -234,7 +234,7 @@ CREATE TABLE runs (
     schedule_id TEXT,
     revision INTEGER,
     nominal_fire_at INTEGER,
-    session_id TEXT,
+    session_id TEXT, -- NULL: the run's own, ses_ and the tail of its id
     scheduled_for INTEGER NOT NULL,
     claimable_at INTEGER,
     waits_for TEXT,

@@ -35,7 +35,7 @@ SELECT occurrences_before FROM retention_floor WHERE id = 1;
 
 -- name: run
 SELECT r.*, t.output FROM runs AS r
-LEFT JOIN turns AS t ON t.session_id = r.session_id AND t.run_id = r.id
+LEFT JOIN turns AS t ON t.session_id = coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AND t.run_id = r.id
 WHERE r.id = :id;
 
 -- name: run_status

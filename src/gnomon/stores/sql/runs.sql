@@ -57,11 +57,12 @@ RETURNING id, fence;
 
 -- name: claimed
 SELECT
-    r.id, r.trigger_kind, r.target_kind, r.target_id, r.schedule_id, r.revision, r.nominal_fire_at, r.session_id,
+    r.id, r.trigger_kind, r.target_kind, r.target_id, r.schedule_id, r.revision, r.nominal_fire_at,
+    coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AS session_id,
     r.fence, r.attempt, r.lease_seconds, r.trace_id, r.dedup_key, r.half_done, t.query,
     s.session_mode, s.timeout_seconds, s.max_attempts, s.backoff_seconds, s.backoff_max_seconds, s.on_lost
 FROM runs AS r
-JOIN turns AS t ON t.session_id = r.session_id AND t.run_id = r.id
+JOIN turns AS t ON t.session_id = coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AND t.run_id = r.id
 LEFT JOIN schedules AS s ON s.id = r.schedule_id
 WHERE r.id IN (SELECT value FROM json_each(:ids));
 
@@ -86,14 +87,14 @@ UPDATE runs SET
     model_calls = :model_calls, input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost,
     response_preview = :response_preview, error_code = :error_code, error = :error
 WHERE id = :id AND fence = :fence AND status = 'running'
-RETURNING id, schedule_id, trigger_kind, session_id, fence;
+RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence;
 
 -- name: close_queued
 UPDATE runs SET
     status = :status, finished_at = now_us(), claimable_at = NULL, waits_for = NULL, error_code = :error_code,
     error = :error
 WHERE id = :id AND status = 'queued'
-RETURNING id, schedule_id, trigger_kind, session_id, fence;
+RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence;
 
 -- name: answer
 UPDATE turns SET output = :output, answered_at = now_us() WHERE session_id = :session_id AND run_id = :run_id;
@@ -146,7 +147,7 @@ UPDATE schedules SET failure_streak = :streak, last_error_code = :error_code, la
 
 -- name: expired
 SELECT
-    r.id, r.schedule_id, r.trigger_kind, r.session_id, r.fence, r.owner, r.attempt,
+    r.id, r.schedule_id, r.trigger_kind, r.fence, r.owner, r.attempt,
     coalesce(s.on_lost, 'fail') AS on_lost, coalesce(s.max_attempts, 1) AS max_attempts, r.cancel_at,
     CASE WHEN r.lease_until <= now_us() THEN 'lease' ELSE 'heartbeat' END AS why
 FROM runs AS r
