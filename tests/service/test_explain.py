@@ -44,7 +44,7 @@ async def test_a_fired_slot_names_its_run(desk: Desk) -> None:
     assert found.verdict is Verdict.FIRED
     assert run["id"] in found.sentence
     assert (found.local_time, found.revision) == ("2026-11-29T11:00:00", 1)
-    assert found.occurrence is not None
+    assert found.told is not None
 
 
 async def test_a_skip_a_miss_and_a_range(desk: Desk) -> None:
@@ -65,8 +65,8 @@ async def test_a_skip_a_miss_and_a_range(desk: Desk) -> None:
     for hours in (3, 4, 5, 6):
         inside = await desk.verdict(made, START + hours * HOUR)
         assert inside.verdict is Verdict.COALESCED
-        assert inside.occurrence is not None
-        assert inside.occurrence.nominal_fire_at == START + 7 * HOUR
+        assert inside.told is not None
+        assert inside.told.occurrence.nominal_fire_at == START + 7 * HOUR
         assert "one of 4" in inside.sentence
     off = await desk.verdict(made, START + 4 * HOUR + SECOND)
     assert off.verdict is Verdict.NOT_A_SLOT

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gnomon.domain.errors import Conflict, Invalid, Missing, RevisionStale, RunInFlight
+from gnomon.domain.filters import ScheduleFilter
 from gnomon.domain.ids import Kind, is_id
 from gnomon.domain.instants import to_micros
 from gnomon.domain.schedule import ScheduleStatus
@@ -14,7 +15,6 @@ from gnomon.domain.target import Target, TargetKind
 from gnomon.domain.versions import tag
 from gnomon.services.pausing import disable_of_target
 from gnomon.services.schedules import Schedules
-from gnomon.stores.schedules import Filter
 from support.databases import START
 from support.desk import HOURLY, Desk, a_desk, written
 from support.house import AGENT, House, a_team, an_agent, rows
@@ -284,7 +284,7 @@ async def test_a_deleted_schedule_is_gone_and_its_ledger_stays(desk: Desk) -> No
     ):
         with pytest.raises(Missing):
             await action()
-    assert await desk.schedules.page(Filter(), "", 10) == []
+    assert await desk.schedules.page(ScheduleFilter(), "", 10) == []
 
 
 async def test_a_finished_schedule_comes_back_by_an_edit_that_gives_it_slots(desk: Desk) -> None:
@@ -314,12 +314,12 @@ async def test_pages_follow_each_other_and_filters_hold(desk: Desk) -> None:
         made.append(await desk.make(HOURLY, name=f"n{number}"))
         desk.house.clock.advance(1)
     await desk.pausing.pause(made[2].id, "ana")
-    first = await desk.schedules.page(Filter(), "", 3)
-    rest = await desk.schedules.page(Filter(), first[-1].id, 3)
+    first = await desk.schedules.page(ScheduleFilter(), "", 3)
+    rest = await desk.schedules.page(ScheduleFilter(), first[-1].id, 3)
     assert [s.id for s in first + rest] == [s.id for s in made]
-    paused = await desk.schedules.page(Filter(status=ScheduleStatus.PAUSED), "", 9)
+    paused = await desk.schedules.page(ScheduleFilter(status=ScheduleStatus.PAUSED), "", 9)
     assert [s.id for s in paused] == [made[2].id]
-    by_slug = await desk.schedules.page(Filter(target_id=AGENT.replace("_", "-"), name="n4"), "", 9)
+    by_slug = await desk.schedules.page(ScheduleFilter(target=AGENT.replace("_", "-"), name="n4"), "", 9)
     assert [s.id for s in by_slug] == [made[4].id]
 
 

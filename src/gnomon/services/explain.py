@@ -13,7 +13,7 @@ from gnomon.domain.instants import from_micros, maybe_instant, rfc3339, to_micro
 from gnomon.domain.occurrence import Disposition, Occurrence
 from gnomon.domain.schedule import Revision, Schedule, ScheduleStatus
 from gnomon.services.schedules import held
-from gnomon.services.timetable import Timetable, timetable
+from gnomon.services.timetable import Timetable, Told, timetable
 from gnomon.stores import history, processes, schedules
 from gnomon.stores.database import Database, Tx
 from gnomon.stores.history import StatusChange
@@ -48,7 +48,7 @@ class Explanation:
     sentence: str
     local_time: str
     revision: int | None = None
-    occurrence: Occurrence | None = None
+    told: Told | None = None
     status: StatusChange | None = None
     before: datetime | None = None
     after: datetime | None = None
@@ -210,7 +210,7 @@ class _Case:
             sentence=sentence,
             local_time=table.local_time(self._at),
             revision=number,
-            occurrence=occurrence,
+            told=None if occurrence is None else table.told(occurrence),
             status=status,
             before=maybe_instant(before),
             after=maybe_instant(after),

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Conflict, Fault, Invalid
+from gnomon.domain.filters import ScheduleFilter
 from gnomon.domain.instants import from_micros, maybe_micros, rfc3339
 from gnomon.domain.occurrence import Reason
 from gnomon.domain.schedule import Schedule, ScheduleEvent, ScheduleStatus, after
@@ -148,7 +149,7 @@ async def disable_of_target(tx: Tx, target: Target, by: str) -> int:
     now = await processes.now(tx)
     count, after_id = 0, ""
     while True:
-        chosen = schedules.Filter(target_kind=target.kind, target_id=target.id)
+        chosen = ScheduleFilter(target_kind=target.kind, target=target.id)
         found = await schedules.page(tx, chosen, after_id, BATCH)
         for schedule in found:
             status = after(schedule.status, ScheduleEvent.LOSE_TARGET)

@@ -1,26 +1,29 @@
 """Runs as people read, cancel and complete them, and their event streams (RUN-10, RUN-11, TGT-2)."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gnomon.domain import definition as definitions
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Conflict, Missing
-from gnomon.domain.instants import rfc3339, to_micros
+from gnomon.domain.filters import RunFilter, RunPlace
+from gnomon.domain.ids import is_slug
+from gnomon.domain.instants import rfc3339
 from gnomon.domain.invocation import Usage
-from gnomon.domain.occurrence import Disposition, Occurrence
+from gnomon.domain.occurrence import Disposition
 from gnomon.domain.run import TERMINAL, Run, RunError, RunStatus
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.closing import Closed, settle
-from gnomon.services.schedules import held
-from gnomon.services.timetable import Timetable, timetable
+from gnomon.services.schedules import held, target_of
+from gnomon.services.timetable import Told, timetable
 from gnomon.stores import audit, history, runs, schedules
 from gnomon.stores.database import Database, Tx
-from gnomon.stores.history import RunFilter, RunPage, SchedulePlace
+from gnomon.stores.history import RunPage
 
 POLL_SECONDS = 1.0
 EVENTS_AT_ONCE = 200
+QUIET_LOOKS = 15
 COMPLETIONS = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED})
 
 
@@ -43,14 +46,6 @@ class Streamed:
     data: dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A record of the ledger with the wall time of its slot in the zone it was computed in."""
-
-    occurrence: Occurrence
-    local_time: str
-
-
 class Runs:
     """The runs of one database."""
 
@@ -68,10 +63,19 @@ class Runs:
 
     async def page(self, chosen: RunFilter, before: str, limit: int) -> list[Run]:
         """Runs with ids before ``before``, the newest first."""
-        return await self._database.read(lambda tx: history.runs(tx, chosen, before, limit))
+
+        async def work(tx: Tx) -> list[Run]:
+            if chosen.target is None or not is_slug(chosen.target):
+                return await history.runs(tx, chosen, before, limit)
+            target = await target_of(tx, chosen.target)
+            if target is None:
+                return []
+            return await history.runs(tx, replace(chosen, target=target.id), before, limit)
+
+        return await self._database.read(work)
 
     async def of_schedule(
-        self, schedule_id: str, status: RunStatus | None, place: SchedulePlace, limit: int
+        self, schedule_id: str, status: RunStatus | None, place: RunPlace, limit: int
     ) -> RunPage:
         """The runs of a schedule, the newest first, from ``place`` on."""
 
@@ -98,7 +102,7 @@ class Runs:
                     old = definitions.parse(revision.definition)
                     tables[number] = await timetable(tx, old, schedule.anchor_at)
             newest = tables[schedule.revision]
-            return [_told(record, tables.get(record.revision, newest)) for record in found]
+            return [tables.get(record.revision, newest).told(record) for record in found]
 
         return await self._database.read(work)
 
@@ -155,12 +159,14 @@ class Runs:
         await self._closing.complete(run_id, fence, status, output, usage)
         return (await self.get(run_id))[0]
 
-    async def events(self, run_id: str, last_event_id: str | None = None) -> AsyncIterator[Streamed]:
+    async def events(self, run_id: str, last_event_id: str | None = None) -> AsyncIterator[Streamed | None]:
         """What a run reports and each change of its status, in order, until it is over; resumable after any event.
 
-        Woken by the signal, and by a poll of a second where another process does the work.
+        Woken by the signal, and by a poll of a second where another process does the work. ``None`` comes when
+        there has been nothing to say for a while, so that whoever listens knows the stream lives.
         """
         seq, told = _place(last_event_id)
+        quiet = 0
         while True:
             seen = self._signal.version
             run, output, events = await self._database.read(lambda tx, seq=seq: _look(tx, run_id, seq))  # type: ignore[misc]
@@ -174,6 +180,10 @@ class Runs:
                 yield Streamed(f"{seq}-{told}", "status", _status(run, output))
             if run.status in TERMINAL:
                 return
+            quiet = 0 if events else quiet + 1
+            if quiet >= QUIET_LOOKS:
+                quiet = 0
+                yield None
             await self._signal.wait(seen, POLL_SECONDS)
 
 
@@ -201,10 +211,6 @@ def _place(last_event_id: str | None) -> tuple[int, str]:
     if seq.isascii() and seq.isdigit() and len(seq) < 16:
         return int(seq), told
     return 0, ""
-
-
-def _told(record: Occurrence, table: Timetable) -> Told:
-    return Told(record, table.local_time(to_micros(record.nominal_fire_at)))
 
 
 def _missing(run_id: str) -> Missing:

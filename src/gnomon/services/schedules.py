@@ -10,6 +10,7 @@ from gnomon.domain import definition as definitions
 from gnomon.domain import versions
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Fault, Invalid, Missing, RevisionStale, RunInFlight
+from gnomon.domain.filters import ScheduleFilter
 from gnomon.domain.ids import Kind, is_slug
 from gnomon.domain.instants import from_micros, maybe_instant, rfc3339, to_micros
 from gnomon.domain.occurrence import Reason
@@ -31,7 +32,6 @@ from gnomon.services.mint import Mint
 from gnomon.services.timetable import anchor_of, timetable
 from gnomon.stores import audit, processes, schedules
 from gnomon.stores.database import Database, Tx
-from gnomon.stores.schedules import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,17 @@ class Schedules:
         """The schedule as it stands. Missing where there is none, or it was deleted."""
         return await self._database.read(lambda tx: held(tx, schedule_id))
 
-    async def page(self, chosen: Filter, after_id: str, limit: int) -> list[Schedule]:
+    async def page(self, chosen: ScheduleFilter, after_id: str, limit: int) -> list[Schedule]:
         """Schedules in the order of their making, from after ``after_id`` on. A target may be named by its slug."""
 
         async def work(tx: Tx) -> list[Schedule]:
-            return await schedules.page(tx, await _by_id(tx, chosen), after_id, limit)
+            if chosen.target is None or not is_slug(chosen.target):
+                return await schedules.page(tx, chosen, after_id, limit)
+            target = await target_of(tx, chosen.target, chosen.target_kind)
+            if target is None:
+                return []
+            by_id = replace(chosen, target_kind=target.kind, target=target.id)
+            return await schedules.page(tx, by_id, after_id, limit)
 
         return await self._database.read(work)
 
@@ -214,16 +220,13 @@ class Schedules:
         return wanted, faults
 
 
-async def _by_id(tx: Tx, chosen: Filter) -> Filter:
-    """The filter with its target's slug turned into the id, of whichever kind has that slug."""
-    name = chosen.target_id
-    if name is None or not is_slug(name):
-        return chosen
-    for kind in [chosen.target_kind] if chosen.target_kind else list(TargetKind):
-        named = await schedules.target_named(tx, Target(kind, name))
+async def target_of(tx: Tx, name: str, kind: TargetKind | None = None) -> Target | None:
+    """The living target of this id or slug, of whichever kind has it."""
+    for candidate in [kind] if kind else list(TargetKind):
+        named = await schedules.target_named(tx, Target(candidate, name))
         if named is not None:
-            return replace(chosen, target_kind=kind, target_id=named[0])
-    return chosen
+            return Target(candidate, named[0])
+    return None
 
 
 async def held(tx: Tx, schedule_id: str, match: Match = None) -> Schedule:

@@ -3,13 +3,14 @@
 The same arithmetic serves creating, editing, resuming and explaining. Nothing here writes; instants are microseconds.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 from gnomon.cadence import Slot, Unit, preview
 from gnomon.cadence.notes import Teller
 from gnomon.domain.errors import Fault
 from gnomon.domain.instants import from_micros, maybe_micros, rfc3339, to_micros
+from gnomon.domain.occurrence import Occurrence
 from gnomon.domain.schedule import Definition
 from gnomon.stores import slots
 from gnomon.stores.database import Tx
@@ -28,6 +29,14 @@ def anchor_of(definition: Definition, created_at: datetime) -> datetime:
     """Where phases count from: as written, else the creation, cut to the whole minute (CAD-5)."""
     anchor = definition.cadence.anchor or created_at
     return anchor.replace(second=0, microsecond=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A record of the ledger with the wall time of its slot in the zone it was computed in."""
+
+    occurrence: Occurrence
+    local_time: str
 
 
 class Timetable:
@@ -71,6 +80,10 @@ class Timetable:
     def local_time(self, micros: int) -> str:
         """The wall time of an instant in the rule's zone, ISO 8601."""
         return Teller(self.definition.cadence, self.walk).slot(micros).local_time
+
+    def told(self, occurrence: Occurrence) -> Told:
+        """A record of this rule's, with the wall time of its slot."""
+        return Told(occurrence, self.local_time(to_micros(occurrence.nominal_fire_at)))
 
     def faults(self, now: int, run_count: int = 0) -> list[Fault]:
         """Why the definition has no slot to come; empty where it has one (SCH-14)."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gnomon.domain.filters import RunFilter, RunPlace
 from gnomon.domain.ids import Kind, sibling
 from gnomon.domain.instants import from_micros, maybe_instant
 from gnomon.domain.invocation import Usage
@@ -12,9 +13,6 @@ from gnomon.domain.run import TERMINAL, Attempt, Run, RunError, RunStatus, Trigg
 from gnomon.domain.target import Target, TargetKind
 from gnomon.domain.trace import trace_id
 from gnomon.stores.database import Row, Tx
-
-EVER = 2**62
-LAST = "~"  # sorts after every id
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +36,11 @@ class RunEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Which runs a list shows; ``None`` is no bound."""
-
-    status: RunStatus | None = None
-    trigger: Trigger | None = None
-    target_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulePlace:
-    """Where a list of one schedule's runs stands: it merges two orders, by slot and by id, each with its own place."""
-
-    before_slot: int = EVER
-    before_id: str = LAST
-
-
-@dataclass(frozen=True, slots=True)
 class RunPage:
     """Some runs of one schedule and where the rest begin; ``rest`` is ``None`` where there is no more."""
 
     runs: list[Run]
-    rest: SchedulePlace | None = field(default=None)
+    rest: RunPlace | None = field(default=None)
 
 
 async def occurrences(  # noqa: PLR0917 - a page of a filtered list
@@ -127,14 +108,14 @@ async def runs(tx: Tx, chosen: RunFilter, before: str, limit: int) -> list[Run]:
         before=before,
         status=chosen.status,
         trigger_kind=chosen.trigger,
-        target_id=chosen.target_id,
+        target_id=chosen.target,
         limit=limit,
     )
     return await _with_attempts(tx, rows)
 
 
 async def runs_of_schedule(
-    tx: Tx, schedule_id: str, status: RunStatus | None, place: SchedulePlace, limit: int
+    tx: Tx, schedule_id: str, status: RunStatus | None, place: RunPlace, limit: int
 ) -> RunPage:
     """The runs of a schedule, the newest first: those of its slots by the ledger, those people started by their id."""
     by_slot = await tx.all(
@@ -159,7 +140,7 @@ async def runs_of_schedule(
     if by_slot or by_id:
         slots = [row["nominal_fire_at"] for row in merged if row["nominal_fire_at"] is not None]
         ids = [row["id"] for row in merged if row["nominal_fire_at"] is None]
-        rest = SchedulePlace(min([place.before_slot, *slots]), min([place.before_id, *ids]))
+        rest = RunPlace(min([place.before_slot, *slots]), min([place.before_id, *ids]))
     return RunPage(await _with_attempts(tx, merged), rest)
 
 

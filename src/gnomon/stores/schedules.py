@@ -6,22 +6,13 @@ One method per query of ``sql/schedules.sql``. How a schedule comes due is in ``
 from dataclasses import dataclass
 
 from gnomon.domain import definition as definitions
+from gnomon.domain.filters import ScheduleFilter
 from gnomon.domain.instants import to_micros
 from gnomon.domain.schedule import Definition, Revision, Schedule, ScheduleStatus
 from gnomon.domain.target import Target, TargetKind
 from gnomon.stores import slots
 from gnomon.stores.database import Tx
 from gnomon.stores.schedule_rows import columns, revision_from_row, schedule_from_row
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which schedules a list shows; ``None`` is no bound."""
-
-    status: ScheduleStatus | None = None
-    target_kind: TargetKind | None = None
-    target_id: str | None = None
-    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +49,14 @@ async def get(tx: Tx, schedule_id: str) -> Schedule | None:
     return None if row is None else schedule_from_row(row)
 
 
-async def page(tx: Tx, chosen: Filter, after: str, limit: int) -> list[Schedule]:
+async def page(tx: Tx, chosen: ScheduleFilter, after: str, limit: int) -> list[Schedule]:
     """Schedules in the order of their making, those after the id ``after``."""
     rows = await tx.all(
         "schedules.page",
         after=after,
         status=chosen.status,
         target_kind=chosen.target_kind,
-        target_id=chosen.target_id,
+        target_id=chosen.target,
         name=chosen.name,
         limit=limit,
     )

@@ -45,6 +45,13 @@ class Paging:
             "next_cursor": _encode(self.name, position(shown[-1])) if more else None,
         }
 
+    def part(self, items: Sequence[T], show: Callable[[T], Any], rest: str | None) -> dict[str, Any]:
+        """The page's body where the list itself says at which position the rest begins, if there is any."""
+        return {
+            "items": [show(item) for item in items],
+            "next_cursor": None if rest is None else _encode(self.name, rest),
+        }
+
 
 async def paging(
     request: Request,
