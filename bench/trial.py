@@ -142,6 +142,7 @@ async def work(path: Path, start_at: float) -> dict[str, float]:
         quiet = 0 if busy else quiet + 1
         if busy:
             last = time.perf_counter()
+    await engine.drain()
     await engine.stop()
     await counted.close()
     return {"seconds": last - began, "longest_wait_ms": counted.longest * 1e3}
@@ -176,6 +177,7 @@ async def idle(path: Path, seconds: float) -> dict[str, float]:
     after = resource.getrusage(resource.RUSAGE_SELF)
     transactions = counted.writes + counted.reads + beats
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    await engine.drain()
     await engine.stop()
     await counted.close()
     return {"transactions_a_minute": transactions * 60 / seconds, "cpu_percent": cpu / seconds * 100}

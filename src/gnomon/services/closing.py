@@ -6,6 +6,7 @@ does it.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -61,6 +62,7 @@ class Closing:
         self._wakeup = wakeup
         self._gathered: list[tuple[Ending, asyncio.Future[bool]]] = []
         self._flusher: asyncio.Task[None] | None = None
+        self.ended: Counter[str] = Counter()  # closed runs by status, for the metrics
 
     async def close(self, ending: Ending) -> bool:
         """Write the ending; whether it landed. ``False``: another fence holds the run, nothing was changed."""
@@ -112,6 +114,8 @@ class Closing:
             for ending, future in batch:
                 if not future.done():
                     future.set_result(ending.grant.run_id in landed)
+                if ending.grant.run_id in landed:
+                    self.ended["retried" if ending.retry_at is not None else ending.status.value] += 1
                 notify = notify or ending.retry_at is not None or ending.status is not RunStatus.SUCCEEDED
             if notify:
                 self._wakeup.notify()

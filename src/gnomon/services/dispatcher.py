@@ -5,6 +5,7 @@ the ledger's row, the session, the run, the audit entry and the next instant are
 that this process has room for are born claimed and handed to its runner after the commit; the rest wait in the queue.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
@@ -98,6 +99,9 @@ class Dispatcher:
         self._may_claim = may_claim
         self._batch = batch
         self.lag_us = 0
+        self.recorded: Counter[tuple[str, str]] = (
+            Counter()
+        )  # slots by disposition and reason, for the metrics
 
     async def tick(self) -> float | None:
         """Record every slot that is due; seconds until the next one, or ``None`` where no schedule has any."""
@@ -164,6 +168,7 @@ class Dispatcher:
             plans = [plan if plan.is_recorded_by(recorded) else plan.without_slot() for plan in plans]
             kept = {plan.run.id for plan in plans if plan.run is not None}
             scan.grants = [grant for grant in scan.grants if grant.run_id in kept]
+        self.recorded.update(plan.outcome() for plan in plans if plan.occurrence is not None)
         new = [plan.run for plan in plans if plan.run is not None]
         scan.queued = len(new) - len(scan.grants)
         if new:

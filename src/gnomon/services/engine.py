@@ -42,6 +42,17 @@ class Pace:
     kill_grace_seconds: float = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counters of one process: slots by (disposition, reason), ended runs by status, runs in work, the last tick."""
+
+    slots: dict[tuple[str, str], int]
+    runs: dict[str, int]
+    in_work: int
+    ticked_at_us: int | None
+    lag_us: int
+
+
 Chore = Callable[[], Awaitable[object]]
 
 
@@ -164,17 +175,33 @@ class Engine:
         for loop in self._loops.values():
             loop.start()
 
-    async def stop(self) -> None:
-        """Stop claiming, let runs finish for the grace, give the rest back; the heartbeat stops last (DSP-10)."""
+    async def drain(self) -> None:
+        """Stop claiming, let runs finish for the grace, give the rest back (DSP-10)."""
         for name in ("dispatch", "sweep"):
             if name in self._loops:
                 await self._loops[name].stop()
-        if self.works:
+        if self.works and self._loop is not None:
             await self.runner.drain(self._pace.shutdown_grace_seconds)
+
+    async def stop(self) -> None:
+        """Stop every loop, and the heartbeat last: what is in flight is not taken for dead before it is over."""
+        if self._loop is None:
+            return
         for loop in self._loops.values():
             await loop.stop()
         await self.renewal.stop()
         await self.database.write(lambda tx: processes.stop(tx, self.process_id))
+
+    def counts(self) -> Counts:
+        """What this process has done since its start, for the metrics (OPS-6)."""
+        last = self.last_tick()
+        return Counts(
+            slots=dict(self.dispatcher.recorded),
+            runs=dict(self.closing.ended),
+            in_work=self.runner.in_work,
+            ticked_at_us=None if last is None else self._loops["dispatch"].ticked_at_us,
+            lag_us=self.dispatcher.lag_us,
+        )
 
     def last_tick(self) -> tuple[float, int] | None:
         """The dispatcher's last good tick (monotonic) and how late its latest slot was, in microseconds (OPS-5a)."""

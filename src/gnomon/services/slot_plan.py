@@ -61,6 +61,11 @@ class Plan:
         """Whether the ledger took this plan's row, or it has none."""
         return self.occurrence is None or self.schedule_id in recorded
 
+    def outcome(self) -> tuple[str, str]:
+        """Disposition and reason of the slot, for the metrics."""
+        assert self.occurrence is not None
+        return str(self.occurrence["disposition"]), str(self.occurrence["reason"] or "")
+
     def without_slot(self) -> "Plan":
         """The plan of a slot that the ledger holds already: the schedule moves on, nothing starts (DSP-6)."""
         advance = {
