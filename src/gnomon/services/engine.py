@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gnomon.cadence import zone_data_version
 from gnomon.ports.clock import Clock
+from gnomon.ports.telemetry import Counts
 from gnomon.services.attempt import Attempts
 from gnomon.services.clock_guard import ClockGuard, Jump
 from gnomon.services.closing import Closing
@@ -40,17 +41,6 @@ class Pace:
     concurrency: int = 100
     shutdown_grace_seconds: float = 30.0
     kill_grace_seconds: float = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counters of one process: slots by (disposition, reason), ended runs by status, runs in work, the last tick."""
-
-    slots: dict[tuple[str, str], int]
-    runs: dict[str, int]
-    in_work: int
-    ticked_at_us: int | None
-    lag_us: int
 
 
 Chore = Callable[[], Awaitable[object]]

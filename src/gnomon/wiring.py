@@ -1,0 +1,196 @@
+"""The composition root: settings in, one process of the product out.
+
+Builds stores, adapters, services and edges and hands each what it needs; decides nothing else.
+"""
+
+import os
+from dataclasses import asdict
+from functools import partial
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from gnomon.adapters.clock import SystemClock, SystemEntropy
+from gnomon.adapters.metrics import ProcessCollector
+from gnomon.cadence import zone_data_version
+from gnomon.domain.agent import RuntimeSpec
+from gnomon.domain.errors import Fault
+from gnomon.edges.http.app import build_app
+from gnomon.edges.http.services import Check, Services
+from gnomon.runtimes.checks import check_runtime
+from gnomon.runtimes.table import RuntimeTable, runtime_table
+from gnomon.runtimes.warden import kill
+from gnomon.services import dedup
+from gnomon.services.agents import Agents
+from gnomon.services.api_keys import ApiKeys
+from gnomon.services.audit_log import AuditLog
+from gnomon.services.calendars import Calendars
+from gnomon.services.engine import Engine, Pace
+from gnomon.services.explain import Explain
+from gnomon.services.gates import Gates
+from gnomon.services.health import Health
+from gnomon.services.mint import Mint
+from gnomon.services.pausing import Pausing
+from gnomon.services.previews import Previews
+from gnomon.services.run_now import RunNow
+from gnomon.services.runs import Runs
+from gnomon.services.schedules import Schedules
+from gnomon.services.sessions import Sessions
+from gnomon.services.signal import Signal
+from gnomon.services.teams import Teams
+from gnomon.settings import Settings, inventory
+from gnomon.stores import migrations
+from gnomon.stores.sqlite.database import SqliteDatabase
+from gnomon.stores.sqlite.opening import applied, prepare
+
+VERSION = version("gnomon")
+
+
+class Center:
+    """One process of the product over one database: the app, the services behind it, the engine that ticks."""
+
+    def __init__(
+        self,
+        *,
+        app: FastAPI,
+        services: Services,
+        engine: Engine,
+        runtimes: RuntimeTable,
+        database: SqliteDatabase,
+    ) -> None:
+        self.app = app
+        self.services = services
+        self.engine = engine
+        self._runtimes = runtimes
+        self._database = database
+
+    @property
+    def process_id(self) -> str:
+        """The random id of this start of this process (RUN-5a)."""
+        return self.engine.process_id
+
+    async def start(self) -> None:
+        """Start the loops: after the sockets listen (DSP-1)."""
+        await self.engine.start()
+
+    async def drain(self) -> None:
+        """Stop claiming and let runs finish, within the grace of the settings (DSP-10)."""
+        await self.engine.drain()
+
+    async def stop(self) -> None:
+        """Stop what is left, heartbeat last, and close the database."""
+        await self.engine.stop()
+        await self._runtimes.close()
+        await self._database.close()
+
+
+async def open_center(
+    settings: Settings,
+    *,
+    dispatch: bool | None = None,
+    work: bool | None = None,
+    operator_token: str | None = None,
+) -> Center:
+    """Open (or make) and migrate the database and build everything over it; nothing ticks yet.
+
+    ``dispatch`` and ``work`` win over the settings. ``operator_token`` is accepted by the app as a key that may do
+    everything: for the command line, which has the database itself.
+
+    Raises:
+        UnusableDatabase: with what is wrong with the file and what to do; it was not touched.
+    """
+    clock, entropy = SystemClock(), SystemEntropy()
+    prepare(settings.database_path, clock)
+    database = SqliteDatabase(settings.database_path, clock)
+    mint, signal = Mint(clock, entropy), Signal()
+    pace = _pace(settings)
+    dispatches = settings.dispatches if dispatch is None else dispatch
+    works = settings.works if work is None else work
+    runtimes = runtime_table(
+        clock,
+        allow_private=settings.allow_private_targets,
+        grace_seconds=pace.kill_grace_seconds / 2,
+        search=os.getcwd(),  # noqa: PTH109 - a search path is a list of texts
+    )
+    pausing = Pausing(database=database, signal=signal)
+    engine = Engine(
+        database=database,
+        clock=clock,
+        mint=mint,
+        signal=signal,
+        runtimes=runtimes,
+        process_id=mint.process(),
+        version=VERSION,
+        kill_group=kill,
+        pace=pace,
+        dispatch=dispatches,
+        work=works,
+        chores=(pausing.resume_due, partial(dedup.clean, database)),
+    )
+    health = Health(
+        database=database,
+        clock=clock,
+        tick_seconds=settings.tick_seconds,
+        dispatches=dispatches,
+        last_tick=engine.last_tick,
+        zone_data=zone_data_version(),
+    )
+
+    async def readiness() -> list[Check]:
+        return [Check(vital.name, vital.ok, vital.detail) for vital in await health.vitals()]
+
+    def check(spec: RuntimeSpec) -> list[Fault]:
+        return check_runtime(spec, allow_private=settings.allow_private_targets)
+
+    schedules = Schedules(database=database, mint=mint, signal=signal)
+    agents = Agents(database, clock, mint, entropy, signal, check_runtime=check)
+    teams = Teams(database, clock, mint, signal)
+    calendars = Calendars(database, clock, mint, signal)
+    services = Services(
+        agents=agents,
+        teams=teams,
+        calendars=calendars,
+        api_keys=ApiKeys(database, clock, mint, entropy, operator_token=operator_token),
+        sessions=Sessions(database),
+        audit_log=AuditLog(database),
+        previews=Previews(database),
+        schedules=schedules,
+        pausing=pausing,
+        run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
+        runs=Runs(database=database, signal=signal, closing=engine.closing),
+        explain=Explain(database=database),
+        settings=lambda: [asdict(entry) for entry in inventory(settings)],
+        readiness=readiness,
+    )
+    registry = CollectorRegistry()
+    registry.register(ProcessCollector(engine.counts))
+    app = build_app(services, clock=clock, entropy=entropy, version=VERSION, registry=registry)
+    return Center(app=app, services=services, engine=engine, runtimes=runtimes, database=database)
+
+
+def migrate(settings: Settings) -> list[str]:
+    """Make the database or bring it up to date; the names of the migrations that were applied.
+
+    Raises:
+        UnusableDatabase: as ``open_center``.
+    """
+    path = settings.database_path
+    before = applied(path) if path.exists() and path.stat().st_size else {}
+    prepare(path, SystemClock())
+    return [
+        f"{migration.number:04d}_{migration.name}"
+        for migration in migrations.load("sqlite")
+        if migration.number not in before
+    ]
+
+
+def _pace(settings: Settings) -> Pace:
+    return Pace(
+        tick_seconds=settings.tick_seconds,
+        sweep_seconds=settings.sweep_seconds,
+        heartbeat_seconds=settings.heartbeat_seconds,
+        heartbeat_timeout_seconds=settings.heartbeat_timeout_seconds,
+        concurrency=settings.concurrency,
+        shutdown_grace_seconds=settings.shutdown_grace_seconds,
+    )
