@@ -388,7 +388,7 @@ async def test_a_stored_instant_that_is_no_slot_realigns_mis_16(house: House) ->
 
 
 async def test_placeholders_are_resolved_against_the_slot(house: House) -> None:
-    """SCH-6."""
+    """SCH-6, IDM-1: in the query and in the dedup key alike."""
     await an_agent(house.database)
     await a_schedule(
         house.database,
@@ -396,6 +396,7 @@ async def test_placeholders_are_resolved_against_the_slot(house: House) -> None:
         next_fire_at=datetime(2026, 11, 28, 15, 30, tzinfo=UTC),
         anchor=START - timedelta(days=9),
         query="{{date}} {{now}} {{runCount}} [{{lastRunAt}}]",
+        dedup_key="report-{{date}}",
         misfire_grace_seconds=86_400,
         last_fire_at=to_micros(datetime(2026, 11, 27, 15, 30, tzinfo=UTC)),
         run_count=7,
@@ -404,6 +405,7 @@ async def test_placeholders_are_resolved_against_the_slot(house: House) -> None:
     await house.idle()
     [invocation] = house.runtime.invocations
     assert invocation.query == "2026-11-29 2026-11-28T15:30:00Z 7 [2026-11-27T15:30:00Z]"
+    assert invocation.dedup_key == "report-2026-11-29"
 
 
 async def test_jitter_delays_the_run_and_never_moves_the_slot(house: House) -> None:

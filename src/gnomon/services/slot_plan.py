@@ -228,7 +228,7 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
         revision=row["revision"],
         nominal_fire_at=slot.nominal,
         session_id=session_id,
-        query=_query(row, slot, holidays),
+        query=_resolved(row["query"], row, slot, holidays),
         scheduled_for=scheduled_for,
         claimable_at=None if waits else scheduled_for,
         lease_seconds=row["lease_seconds"],
@@ -236,7 +236,7 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
         owner=owner,
         claim_id=claim_id if owner is not None else None,
         fence=fence,
-        dedup_key=row["dedup_key"],
+        dedup_key=_resolved(row["dedup_key"], row, slot, holidays) if row["dedup_key"] else None,
     )
     advance = _advance(row, decision) | {
         "fired_at": slot.nominal,
@@ -264,10 +264,10 @@ def _entries(row: Row, slot: Slot, run: NewRun) -> tuple[NewEntry, ...]:
     return (NewEntry(ACTOR, Action.FIRE, "schedule", row["id"], None, {**_detail(slot), "run_id": run.id}),)
 
 
-def _query(row: Row, slot: Slot, holidays: frozenset[date]) -> str:
-    query: str = row["query"]
-    if not placeholders.uses_slot(query):
-        return query
+def _resolved(template: str, row: Row, slot: Slot, holidays: frozenset[date]) -> str:
+    """A query or a dedup key with the slot put in (SCH-6, IDM-1)."""
+    if not placeholders.uses_slot(template):
+        return template
     cadence = Cadence.from_stored(row["cadence"])
     at = from_micros(slot.nominal)
     shown = preview(
@@ -279,7 +279,7 @@ def _query(row: Row, slot: Slot, holidays: frozenset[date]) -> str:
         last_run_at=maybe_instant(row["last_fire_at"]),
         run_count=row["run_count"],
     )
-    return placeholders.resolve(query, facts)
+    return placeholders.resolve(template, facts)
 
 
 def _grant(row: Row, run: NewRun, verdict: Verdict, *, fixed: bool, taken_at: float) -> Grant:
