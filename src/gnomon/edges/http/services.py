@@ -1,0 +1,65 @@
+"""What the HTTP edge stands on: the services that its routes call, built by ``wiring`` and named here once."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from gnomon.services.agents import Agents
+from gnomon.services.api_keys import ApiKeys
+from gnomon.services.audit_log import AuditLog
+from gnomon.services.calendars import Calendars
+from gnomon.services.explain import Explain
+from gnomon.services.pausing import Pausing
+from gnomon.services.previews import Previews
+from gnomon.services.run_now import RunNow
+from gnomon.services.runs import Runs
+from gnomon.services.schedules import Schedules
+from gnomon.services.sessions import Sessions
+from gnomon.services.teams import Teams
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that readiness depends on: its name, whether it is well, a sentence for people."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+Readiness = Callable[[], Awaitable[list[Check]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The services, one for each noun.
+
+    ``settings`` is the inventory of settings as JSON-safe rows (OPS-5); ``readiness`` looks at what OPS-5a names.
+    """
+
+    agents: Agents
+    teams: Teams
+    calendars: Calendars
+    api_keys: ApiKeys
+    sessions: Sessions
+    audit_log: AuditLog
+    previews: Previews
+    schedules: Schedules
+    pausing: Pausing
+    run_now: RunNow
+    runs: Runs
+    explain: Explain
+    settings: Callable[[], list[dict[str, Any]]]
+    readiness: Readiness
+
+
+async def services_of(request: Request) -> Services:
+    """The services of the application that this request came to."""
+    found: Services = request.app.state.services
+    return found
+
+
+Served = Annotated[Services, Depends(services_of)]

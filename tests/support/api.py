@@ -1,0 +1,107 @@
+"""The HTTP application over a real database, and a client that speaks to it without a socket."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import httpx2
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from gnomon.domain.caller import system
+from gnomon.edges.http.app import build_app
+from gnomon.edges.http.services import Check, Services
+from gnomon.runtimes.checks import check_runtime
+from gnomon.services.agents import Agents
+from gnomon.services.api_keys import ApiKeys, NewKey
+from gnomon.services.audit_log import AuditLog
+from gnomon.services.calendars import Calendars
+from gnomon.services.closing import Closing
+from gnomon.services.explain import Explain
+from gnomon.services.gates import Gates
+from gnomon.services.mint import Mint
+from gnomon.services.pausing import Pausing
+from gnomon.services.previews import Previews
+from gnomon.services.run_now import RunNow
+from gnomon.services.runs import Runs
+from gnomon.services.schedules import Schedules
+from gnomon.services.sessions import Sessions
+from gnomon.services.signal import Signal
+from gnomon.services.teams import Teams
+from gnomon.stores.database import Database
+from gnomon.testing.clock import FrozenClock, SeededEntropy
+
+AGENT = {"slug": "writer", "runtime": {"kind": "python", "path": "work:write"}}
+
+
+@dataclass
+class Api:
+    """One application and what it stands on. ``checks`` is what readiness says."""
+
+    app: FastAPI
+    services: Services
+    database: Database
+    clock: FrozenClock
+    checks: list[Check] = field(default_factory=list)
+
+    def client(self, key: str | None = None, **headers: str) -> httpx2.AsyncClient:
+        """A client with this key."""
+        given = {**headers, **({} if key is None else {"Authorization": f"Bearer {key}"})}
+        return httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(self.app), base_url="http://gnomon.test", headers=given
+        )
+
+    async def key(self, *scopes: str, **written: Any) -> str:
+        """The text of a new key with these scopes, or as it is written."""
+        made = await self.services.api_keys.create(
+            system("test"), written or {"name": "test", "scopes": list(scopes) or ["*"]}
+        )
+        assert isinstance(made, NewKey)
+        return made.text
+
+
+def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -> Services:
+    """Every service of the HTTP edge over one database."""
+    entropy = SeededEntropy(7)
+    mint, signal = Mint(clock, entropy), Signal()
+    return Services(
+        agents=Agents(
+            database, clock, mint, entropy, signal, check_runtime=partial(check_runtime, allow_private=False)
+        ),
+        teams=Teams(database, clock, mint, signal),
+        calendars=Calendars(database, clock, mint, signal),
+        api_keys=ApiKeys(database, clock, mint, entropy),
+        sessions=Sessions(database),
+        audit_log=AuditLog(database),
+        previews=Previews(database),
+        schedules=Schedules(database=database, mint=mint, signal=signal),
+        pausing=Pausing(database=database, signal=signal),
+        run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
+        runs=Runs(database=database, signal=signal, closing=Closing(database, clock, signal)),
+        explain=Explain(database=database),
+        settings=lambda: [{"name": "port", "value": 8420, "default": 8420, "origin": "default"}],
+        readiness=partial(_as_they_are, checks),
+    )
+
+
+def api_over(database: Database, clock: FrozenClock) -> Api:
+    """The application over one database."""
+    checks = [Check("database", ok=True)]
+    services = services_over(database, clock, checks)
+    app = build_app(
+        services, clock=clock, entropy=SeededEntropy(8), version="test", registry=CollectorRegistry()
+    )
+    return Api(app, services, database, clock, checks)
+
+
+@asynccontextmanager
+async def admin_of(api: Api) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client that may do everything."""
+    async with api.client(await api.key()) as client:
+        yield client
+
+
+async def _as_they_are(checks: list[Check]) -> list[Check]:
+    return list(checks)
