@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, TypeVar
 
 from gnomon.domain.errors import Unavailable
@@ -20,10 +20,43 @@ T = TypeVar("T")
 Job = tuple[Callable[[Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
+GIVE_WAY_SECONDS = 0.002  # as long as the longest step of a waiter, so that each one gets a try
+CONTENDED_SECONDS = 1.0
+
+
+class _Courtesy:
+    """Lets other processes in after each write while they are writing too.
+
+    Whoever has just committed is awake and would win the lock again and again over those that sleep between two tries.
+    A process that writes alone never waits.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seen: int | None = None
+        self._contended_until = 0.0
+        self._never = Event()
+
+    def __call__(self, connection: Connection) -> None:
+        seen, self._seen = self._seen, connection.data_version()
+        now = self._clock.monotonic()
+        if seen is not None and seen != self._seen:
+            self._contended_until = now + CONTENDED_SECONDS
+        if now < self._contended_until:
+            self._never.wait(GIVE_WAY_SECONDS)
+
+
+def _nothing(_connection: Connection) -> None:
+    """After a read nobody has to be let in."""
+
+
 class _ConnectionThread:
     """A thread that owns one connection and runs the jobs that it is sent, one after the other."""
 
-    def __init__(self, name: str, connect: Callable[[], Connection]) -> None:
+    def __init__(
+        self, name: str, connect: Callable[[], Connection], after: Callable[[Connection], None] = _nothing
+    ) -> None:
+        self._after = after
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._connect = connect
         self._closed = False
@@ -53,6 +86,8 @@ class _ConnectionThread:
                 loop.call_soon_threadsafe(_settle, future, answer, error)
             except RuntimeError:  # the caller's loop is closed: nobody waits any more
                 continue
+            if connection is not None and error is None:
+                self._after(connection)
         if connection is not None:
             connection.close()
 
@@ -78,7 +113,9 @@ class SqliteDatabase:
         self.path = path
         self._clock = clock
         self._queries = queries.load("sqlite")
-        self._writer = _ConnectionThread("gnomon-write", lambda: open_connection(path, clock, self._queries))
+        self._writer = _ConnectionThread(
+            "gnomon-write", lambda: open_connection(path, clock, self._queries), _Courtesy(clock)
+        )
         self._reader = _ConnectionThread(
             "gnomon-read", lambda: open_connection(path, clock, self._queries, query_only=True)
         )
