@@ -33,7 +33,7 @@ def test_a_query_runs_from_its_name_to_the_next(tmp_path: Path) -> None:
 
 def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
     """Otherwise the second would silently win."""
-    with pytest.raises(ValueError, match="noun.one stands twice"):
+    with pytest.raises(ValueError, match=r"noun\.one stands twice"):
         parse(tmp_path, "-- name: one\nSELECT 1;\n-- name: one\nSELECT 2;\n")
 
 

@@ -69,23 +69,43 @@ def open_connection(
             raw.execute("PRAGMA query_only=ON")
     except apsw.Error as error:
         raise translated(error) from error
-    # one value for the whole of a statement, as statement_timestamp() has on PostgreSQL
-    raw.create_scalar_function("now_us", lambda *_: clock.micros(), 0, deterministic=True)
-    return Connection(raw, queries)
+    instant = _Instant(clock)
+    raw.create_scalar_function("now_us", instant.now, 0, deterministic=True)
+    return Connection(raw, queries, instant)
+
+
+class _Instant:
+    """One value for the whole of a statement, as statement_timestamp() has on PostgreSQL.
+
+    SQLite itself calls a deterministic function once for each place it stands in.
+    """
+
+    __slots__ = ("_clock", "micros")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.micros: int | None = None
+
+    def now(self, *_: object) -> int:
+        if self.micros is None:
+            self.micros = self._clock.micros()
+        return self.micros
 
 
 class Connection:
     """Implements ``stores.database.Tx`` on one apsw connection; no method of it ever suspends."""
 
-    def __init__(self, raw: apsw.Connection, queries: Mapping[str, Query]) -> None:
+    def __init__(self, raw: apsw.Connection, queries: Mapping[str, Query], instant: _Instant) -> None:
         self._raw = raw
         self._queries = queries
+        self._instant = instant
         self._columns: dict[str, tuple[str, ...]] = {}
 
     def transaction(self, begin: str, work: Callable[["Connection"], Awaitable[T]]) -> T:
         """Run ``work`` between ``begin`` and COMMIT, or roll back; translate the engine's errors."""
         try:
             self._raw.execute(begin)
+            self._instant.micros = None
             try:
                 answer = _drive(work(self))
                 self._raw.execute("COMMIT")
@@ -103,11 +123,13 @@ class Connection:
 
     def script(self, text: str) -> None:
         """Execute several statements: for migrations."""
+        self._instant.micros = None
         for _ in self._raw.execute(text):
             pass
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         """The rows of a statement that has no name: for migrations."""
+        self._instant.micros = None
         return self._raw.execute(text).fetchall()
 
     def close(self) -> None:
@@ -116,6 +138,7 @@ class Connection:
 
     async def all(self, name: str, /, **parameters: Value) -> list[Row]:
         """See ``Tx.all``."""
+        self._instant.micros = None
         cursor = self._raw.execute(self._queries[name].text, parameters)
         columns = self._columns.get(name)
         if columns is None:
@@ -133,15 +156,18 @@ class Connection:
 
     async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
         """See ``Tx.tuples``."""
+        self._instant.micros = None
         return self._raw.execute(self._queries[name].text, parameters).fetchall()
 
     async def run(self, name: str, /, **parameters: Value) -> int:
         """See ``Tx.run``."""
+        self._instant.micros = None
         self._raw.execute(self._queries[name].text, parameters).fetchall()
         return self._raw.changes()
 
     async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
         """See ``Tx.many``."""
+        self._instant.micros = None
         return self._raw.executemany(self._queries[name].text, rows).fetchall()
 
 

@@ -5,8 +5,10 @@ read-only one, one on a network file system (OPS-1).
 """
 
 import os
+import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from threading import Event
 
 import apsw
 
@@ -14,7 +16,7 @@ from gnomon.domain.errors import UnusableDatabase
 from gnomon.ports.clock import Clock
 from gnomon.stores import migrations
 from gnomon.stores.database import Tx
-from gnomon.stores.sqlite.connection import Connection, open_connection, translated
+from gnomon.stores.sqlite.connection import BUSY_SECONDS, Connection, open_connection, translated
 
 APPLICATION_ID = 0x474E4F4D  # "GNOM"
 _NETWORK = frozenset(
@@ -63,11 +65,25 @@ def prepare(path: Path, clock: Clock, *, mounts: str | None = None) -> None:
 
 def applied(path: Path) -> dict[int, str]:
     """Number and checksum of the migrations that a file has had, read without changing it."""
-    raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    raw = _peek(path)
     try:
         return {int(number): str(checksum) for number, checksum in raw.execute(_VERSIONS)}
     finally:
         raw.close()
+
+
+def _peek(path: Path) -> apsw.Connection:
+    """A connection that leaves the file and its folder as they are.
+
+    A read-only one would leave an empty -wal behind where there was none, one that may write would finish what another
+    program left unfinished: each is used where it does nothing.
+    """
+    unfinished = any(Path(f"{path.resolve()}{suffix}").exists() for suffix in ("-wal", "-journal"))
+    raw = apsw.Connection(
+        str(path), flags=apsw.SQLITE_OPEN_READONLY if unfinished else apsw.SQLITE_OPEN_READWRITE
+    )
+    raw.set_busy_timeout(round(BUSY_SECONDS * 1_000))
+    return raw
 
 
 def _inspect(path: Path) -> None:
@@ -77,7 +93,7 @@ def _inspect(path: Path) -> None:
             code="read_only",
         )
     try:
-        raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        raw = _peek(path)
         try:
             ours = raw.execute("PRAGMA application_id").get == APPLICATION_ID
             tables = raw.execute("SELECT count(*) FROM sqlite_schema").get
@@ -136,13 +152,31 @@ def _migrate(path: Path, clock: Clock) -> None:
         raw.close()
         connection = open_connection(path, clock, {})
         try:
-            connection.script("PRAGMA journal_mode=WAL")
+            _switch_to_wal(connection, clock)
             for migration in known:
                 connection.transaction("BEGIN IMMEDIATE", _step(connection, known, migration))
         finally:
             connection.close()
     except apsw.Error as error:
         raise translated(error) from error
+
+
+def _switch_to_wal(connection: Connection, clock: Clock) -> None:
+    """Turn write-ahead logging on. SQLite answers busy at once here, without asking the busy handler."""
+    began, never = clock.monotonic(), Event()
+    while True:
+        try:
+            mode = connection.rows("PRAGMA journal_mode=WAL")[0][0]
+        except apsw.BusyError:
+            if clock.monotonic() - began > BUSY_SECONDS:
+                raise
+            never.wait(random.uniform(0.001, 0.01))  # noqa: S311 - spreads waiters, guards nothing
+            continue
+        if mode != "wal":
+            raise UnusableDatabase(
+                f"The file system can't hold a write-ahead log (SQLite stayed in mode {mode})."
+            )
+        return
 
 
 def _step(
