@@ -22,13 +22,28 @@ class _Plain(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - the library's own name
 
 
-for _tag, _pattern, _first in (
-    ("bool", r"true|false", "tf"),
-    ("null", r"null|~|", ["n", "~", ""]),
-    ("int", r"-?(0|[1-9][0-9]*)", "-0123456789"),
-    ("float", r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?", "-0123456789"),
-):
-    _Plain.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
+_SCALARS = (
+    ("bool", re.compile(r"^(?:true|false)$"), "tf"),
+    ("null", re.compile(r"^(?:null|~|)$"), ["n", "~", ""]),
+    ("int", re.compile(r"^-?(?:0|[1-9][0-9]*)$"), "-0123456789"),
+    ("float", re.compile(r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$"), "-0123456789"),
+)
+for _tag, _pattern, _first in _SCALARS:
+    _Plain.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
+
+
+class _Escaping(yaml.SafeDumper):
+    """Safe, and with escapes for every character that YAML takes for the end of a line, or that nobody sees."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    plain = text.replace("\n", "").isprintable() and not any(
+        pattern.match(text) for _, pattern, _ in _SCALARS
+    )
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
+
+
+_Escaping.add_representer(str, _text)
 
 
 def read_file(file: str) -> Any:
@@ -81,7 +96,7 @@ def written(file: str | None, settings: Sequence[str], **flags: Any) -> dict[str
 
 def to_yaml(document: Any) -> str:
     """A document as YAML that ``read_file`` and any other reader take alike."""
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(document, Dumper=_Escaping, sort_keys=False, allow_unicode=True, width=100)
 
 
 def _value(text: str) -> Any:

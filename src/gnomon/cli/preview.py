@@ -58,7 +58,7 @@ def preview(
     except CadenceError as error:
         raise Failed(
             {
-                "title": "This cadence can't be used.",
+                "detail": "This cadence can't be used.",
                 "code": "invalid",
                 "errors": [{"field": fault.field, "message": fault.message} for fault in error.faults],
             }

@@ -63,9 +63,9 @@ def worker(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
 
 def migrate(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
     """Bring the database up to date, and make it where there is none."""
+    settings = _settings(database_url=database_url)
     from gnomon.wiring import migrate as apply_migrations
 
-    settings = _settings(database_url=database_url)
     applied = apply_migrations(settings)
     if out.as_json:
         out.data({"database": str(settings.database_path), "applied": applied})
@@ -169,9 +169,22 @@ def _announce(out: Terminal, settings: "Settings", address: str, key: str | None
         out.line()
         out.line(f"The API in a browser:  {address}/docs")
         out.line("Try in another terminal, in this folder:")
-        out.line("    gnomon preview '0 9 * * 1-5' --zone Europe/Berlin")
-        out.line("    gnomon schedules list")
+        program = _program()
+        out.line(f"    {program} preview '0 9 * * 1-5' --zone Europe/Berlin")
+        out.line(f"    {program} schedules list")
         out.line(f"Ctrl-C stops it; runs in flight get {settings.shutdown_grace_seconds:g} seconds.")
+
+
+def _program() -> str:
+    """How this program is called from here: by its name where the shell finds it, else by its path."""
+    import os
+    import shutil
+    import sys
+
+    found = shutil.which("gnomon")
+    if found is not None or not sys.argv[0].endswith("gnomon"):
+        return "gnomon"
+    return os.path.relpath(sys.argv[0])
 
 
 def _address(host: str, port: int) -> str:

@@ -107,10 +107,11 @@ class Terminal:
             print(json.dumps(problem, indent=2, ensure_ascii=False, default=str), file=self._err, flush=True)
             return
         faults = problem.get("errors") or []
-        head = "red" if self.coloured(self._err) else None
         detail = str(problem.get("detail") or problem.get("title") or problem.get("code") or "It failed.")
-        self.note(paint("Error: ", head) + (str(problem.get("title") or detail) if faults else detail))
-        for fault in faults:
+        one = f"{faults[0].get('field')}: {faults[0].get('message')}" if len(faults) == 1 else ""
+        head = paint("Error:", "red" if self.coloured(self._err) else None)
+        print(f"{head} {CONTROL.sub('�', detail.replace('; errors lists them.', ':'))}", file=self._err)
+        for fault in faults if detail != one else ():
             self.note(f"  {fault.get('field') or 'request'}: {fault.get('message')}")
         if problem.get("request_id"):
             self.note(f"  (request {problem['request_id']})")

@@ -1,0 +1,171 @@
+"""What commands print: readable in 80 columns and in fewer, harmless whatever a record holds."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from gnomon.cli.terminal import Column, Terminal, fields, paint, shown, table
+
+COLUMNS = (
+    Column("id", "id"),
+    Column("status", "status"),
+    Column("next slot", "next_at"),
+    Column("name", "who.name"),
+)
+RECORDS: list[dict[str, Any]] = [
+    {
+        "id": "sch_01hf2k00000000000000",
+        "status": "active",
+        "next_at": "2026-11-29T12:00:00.5Z",
+        "who": {"name": "A"},
+    },
+    {"id": "sch_01hf2k00000000000001", "status": "paused", "next_at": None, "who": {"name": "B" * 40}},
+]
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 62, 80, 103, 200])
+def test_a_list_never_is_wider_than_the_terminal(width: int) -> None:
+    widest = max(len(line) for line in table(RECORDS, COLUMNS, width))
+    if width >= 60:
+        assert widest <= width
+    for record in RECORDS:
+        assert any(str(record["id"]) in line for line in table(RECORDS, COLUMNS, width)), "an id is never cut"
+
+
+def test_what_does_not_fit_is_dropped_from_the_right_and_then_becomes_blocks() -> None:
+    assert table(RECORDS, COLUMNS, 200)[0].split("  ")[0] == "ID"
+    assert "NAME" in table(RECORDS, COLUMNS, 200)[0]
+    assert "NAME" not in table(RECORDS, COLUMNS, 80)[0]
+    assert "NEXT SLOT" in table(RECORDS, COLUMNS, 80)[0]
+    assert table(RECORDS, COLUMNS, 30)[:3] == [
+        "id:        sch_01hf2k00000000000000",
+        "status:    active",
+        "next slot: 2026-11-29 12:00:00Z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        ("", "-"),
+        ([], "-"),
+        (True, "yes"),
+        (0, "0"),
+        (0.25, "0.25"),
+        (["a", "b"], "a, b"),
+        ({"kind": "agent", "id": None}, "kind agent"),
+        ("2026-11-29T12:00:00.123456Z", "2026-11-29 12:00:00Z"),
+        ("a\nb", "a b"),
+    ],
+)
+def test_a_value_is_shown_on_one_line(value: Any, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_a_record_shows_its_parts_and_leaves_out_what_is_not_set() -> None:
+    record = {
+        "id": "x",
+        "error": None,
+        "retry": {"max_attempts": 3},
+        "attempts": [{"number": 1, "outcome": "failed"}],
+    }
+    assert fields({**record, "query": "one\ntwo"}) == [
+        "id:       x",
+        "retry:",
+        "  max_attempts: 3",
+        "attempts:",
+        "  - number:  1",
+        "    outcome: failed",
+        "query:",
+        "  one",
+        "  two",
+    ]
+
+
+def terminal(*, as_json: bool = False) -> tuple[Terminal, io.StringIO, io.StringIO]:
+    out, err = io.StringIO(), io.StringIO()
+    return Terminal(as_json=as_json, out=out, err=err), out, err
+
+
+def test_control_characters_of_a_record_never_reach_the_terminal() -> None:
+    out, text, _ = terminal()
+    out.record({"name": "\x1b[2Jgone\x07\u202e"})
+    assert "\x1b" not in text.getvalue()
+    assert "\u202e" not in text.getvalue()
+    assert "gone" in text.getvalue()
+
+
+def test_an_empty_list_says_what_to_do_beside_the_result() -> None:
+    out, text, err = terminal()
+    out.listing({"items": [], "next_cursor": None}, COLUMNS, empty="Make one.")
+    assert (text.getvalue(), err.getvalue()) == ("", "Make one.\n")
+
+
+def test_a_list_that_goes_on_says_how() -> None:
+    out, _, err = terminal()
+    out.listing({"items": RECORDS, "next_cursor": "abc"}, COLUMNS, empty="", more="gnomon x list")
+    assert err.getvalue() == "There are more: gnomon x list --cursor abc\n"
+
+
+def test_json_is_the_answer_itself_and_nothing_else() -> None:
+    out, text, err = terminal(as_json=True)
+    answer = {"items": RECORDS, "next_cursor": None}
+    out.listing(answer, COLUMNS, empty="Make one.")
+    out.line("for people")
+    out.note("for people")
+    assert json.loads(text.getvalue()) == answer
+    assert err.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        ({"detail": "It is busy.", "code": "conflict"}, "Error: It is busy.\n"),
+        (
+            {"detail": "name: is required", "errors": [{"field": "name", "message": "is required"}]},
+            "Error: name: is required\n",
+        ),
+        (
+            {
+                "detail": "2 fields are wrong; errors lists them.",
+                "errors": [{"field": "a", "message": "no"}, {"field": "b", "message": "neither"}],
+                "request_id": "req_1",
+            },
+            "Error: 2 fields are wrong:\n  a: no\n  b: neither\n  (request req_1)\n",
+        ),
+        (
+            {"detail": "The settings can't be used.", "errors": [{"field": "GNOMON_X", "message": "no"}]},
+            "Error: The settings can't be used.\n  GNOMON_X: no\n",
+        ),
+        ({}, "Error: It failed.\n"),
+    ],
+)
+def test_a_problem_is_told_field_by_field(problem: dict[str, Any], text: str) -> None:
+    out, result, err = terminal()
+    out.problem(problem)
+    assert err.getvalue() == text
+    assert result.getvalue() == ""
+
+
+def test_a_problem_as_json_goes_to_standard_error() -> None:
+    out, result, err = terminal(as_json=True)
+    out.problem({"detail": "no", "code": "x"})
+    assert json.loads(err.getvalue())["code"] == "x"
+    assert result.getvalue() == ""
+
+
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tty(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert Terminal.coloured(Tty())
+    assert not Terminal.coloured(io.StringIO())
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not Terminal.coloured(Tty())
+    assert paint("x", None) == "x"
+    assert paint("x", "red") == "\x1b[31mx\x1b[0m"
