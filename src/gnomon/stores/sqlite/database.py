@@ -5,6 +5,7 @@ Every write is BEGIN IMMEDIATE on the one writing thread of the process (HOUSE r
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -87,7 +88,10 @@ class _ConnectionThread:
             except RuntimeError:  # the caller's loop is closed: nobody waits any more
                 continue
             if connection is not None and error is None:
-                self._after(connection)
+                with suppress(
+                    Exception
+                ):  # what is done out of courtesy must not end the thread of every write
+                    self._after(connection)
         if connection is not None:
             connection.close()
 
