@@ -36,7 +36,10 @@ fmt: $(VENV)/test.stamp   ## format, and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/test.stamp ## measure, beside peers and raw limits, in interleaved runs
+$(VENV)/bench.stamp: $(VENV)/test.stamp
+	@$(PIP) -e '.[bench]' && touch $@
+
+bench: $(VENV)/bench.stamp ## measure, beside peers and raw limits, in interleaved runs
 	$(BIN)/python -m bench
 
 sim: $(VENV)/test.stamp   ## the seeded simulator, 1,000 seeds

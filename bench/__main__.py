@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import cadence, sqlite_runs
+from bench import cadence, on_time, sqlite_runs
 from bench.rounds import machine
 
-SUITES = {"cadence": cadence.main, "sqlite": sqlite_runs.main}
+SUITES = {"cadence": cadence.main, "on_time": on_time.main, "sqlite": sqlite_runs.main}
 
 
 def main() -> None:

@@ -30,8 +30,8 @@ CREATED = datetime(2025, 11, 29, 12, tzinfo=BERLIN)
 DAY = timedelta(days=1)
 END = datetime(9999, 1, 1, tzinfo=UTC)
 Work = Callable[[], int]
-forget_texts = rules._stored_text.cache_clear  # noqa: SLF001 - a cold figure needs a cold cache
-forget_compiled = rules._compiled.cache_clear  # noqa: SLF001 - likewise
+forget_texts = rules._stored_text.cache_clear
+forget_compiled = rules._compiled.cache_clear
 
 
 def micros(moment: datetime) -> int:

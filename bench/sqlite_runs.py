@@ -130,7 +130,7 @@ def sizes(folder: Path) -> None:
     path = filled(folder, "sizes", RUNS, RUNS)
     child("-m", "bench.trial", "work", str(path), "0")
     counted = apsw.Connection(str(path))
-    pages: dict[str, int] = dict(counted.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))  # type: ignore[arg-type]
+    pages: dict[str, int] = dict(counted.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name"))
     counted.close()
     schedule = sum(size for name, size in pages.items() if name.startswith("schedules"))
     run = sum(size for name, size in pages.items() if name.startswith(("occurrences", "runs")))

@@ -168,7 +168,7 @@ async def idle(path: Path, seconds: float) -> dict[str, float]:
         beats += 1
         return await tick(*given)
 
-    engine.renewal._write = count  # type: ignore[method-assign]
+    engine.renewal._write = count  # type: ignore[method-assign, assignment]
     await engine.start()
     await asyncio.sleep(3)
     counted.writes = counted.reads = beats = 0
