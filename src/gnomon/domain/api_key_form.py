@@ -7,6 +7,7 @@ affair.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from difflib import get_close_matches
 from typing import Any
 
 from gnomon.domain.api_key import ApiKey
@@ -36,7 +37,8 @@ def read_new(form: Form) -> KeyRequest:
     scopes = form.texts("scopes", 0, 100, 1, 64)
     for index, scope in enumerate(scopes):
         if scope not in NAMES:
-            form.fault(f"scopes.{index}", f"is no scope; known are {', '.join(NAMES)}")
+            near = get_close_matches(scope, NAMES, 1)
+            form.fault(f"scopes.{index}", "is no scope" + (f'; did you mean "{near[0]}"?' if near else ""))
     target = _target(form.part("target"))
     if form.has("target") and scopes:
         form.fault("scopes", "does not go with target: a key that is bound to a target can do nothing else")

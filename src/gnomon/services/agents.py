@@ -64,15 +64,20 @@ class Agents:
             Invalid: with every fault.
             Conflict: ``slug_taken``.
         """
-        draft = self._read(given)
+        draft = self.read(given)
 
         async def work(tx: Tx) -> SavedAgent:
             return await self.create_in(tx, caller, draft)
 
-        return await self._database.write(lambda tx: run_once(tx, once, work))
+        try:
+            return await self._database.write(lambda tx: run_once(tx, once, work))
+        except UniqueViolation as error:  # another process was first with the slug
+            raise _taken(draft.slug) from error
 
     async def create_in(self, tx: Tx, caller: Caller, draft: AgentDraft) -> SavedAgent:
         """The same inside a transaction of the caller."""
+        if await agents.find(tx, draft.slug) is not None:
+            raise _taken(draft.slug)
         now = self._clock.now()
         assert draft.runtime is not None
         secret = self._secret_for(draft.runtime)
@@ -91,10 +96,7 @@ class Agents:
             updated_at=now,
             secret=secret,
         )
-        try:
-            agent = await agents.insert(tx, agent)
-        except UniqueViolation as error:
-            raise _taken(draft.slug) from error
+        agent = await agents.insert(tx, agent)
         await _note(tx, caller, Action.CREATE, agent.id, {"slug": agent.slug})
         return SavedAgent(agent, secret)
 
@@ -128,7 +130,7 @@ class Agents:
         """The same inside a transaction of the caller."""
         standing = await there(tx, name)
         require(match, standing.id, standing.version)
-        draft = self._read(merged(agent_form.to_written(standing), patch), standing)
+        draft = self.read(merged(agent_form.to_written(standing), patch), standing)
         assert draft.runtime is not None
         wanted = replace(
             standing,
@@ -167,7 +169,12 @@ class Agents:
         await self._database.write(work)
         self._signal.notify()
 
-    def _read(self, given: Mapping[str, Any], standing: Agent | None = None) -> AgentDraft:
+    def read(self, given: Mapping[str, Any], standing: Agent | None = None) -> AgentDraft:
+        """Read a written agent, its runtime checked (TGT-4); for ``create_in``.
+
+        Raises:
+            Invalid: with every fault.
+        """
         form = Form(given)
         draft = agent_form.read(form)
         if standing is not None and draft.slug != standing.slug:

@@ -52,27 +52,29 @@ class Calendars:
             Invalid: with every fault.
             Conflict: ``slug_taken``.
         """
+
+        async def work(tx: Tx) -> Calendar:
+            return await self.create_in(tx, caller, given)
+
+        try:
+            return await self._database.write(lambda tx: run_once(tx, once, work))
+        except UniqueViolation as error:  # another process was first with the slug
+            raise _taken(str(given.get("slug"))) from error
+
+    async def create_in(self, tx: Tx, caller: Caller, given: Mapping[str, Any]) -> Calendar:
+        """The same inside a transaction of the caller."""
         form = Form(given)
         draft = forms.read(form)
         form.finish()
         now = self._clock.now()
-
-        async def work(tx: Tx) -> Calendar:
-            calendar = Calendar(
-                self._mint.make(Kind.CALENDAR), draft.slug, draft.name, draft.dates, 1, now, caller.actor, now
-            )
-            try:
-                calendar = await calendars.insert(tx, calendar)
-            except UniqueViolation as error:
-                raise Conflict(
-                    f'There is a calendar "{draft.slug}" already.',
-                    code="slug_taken",
-                    data={"slug": draft.slug},
-                ) from error
-            await _note(tx, caller, Action.CREATE, calendar)
-            return calendar
-
-        return await self._database.write(lambda tx: run_once(tx, once, work))
+        calendar = Calendar(
+            self._mint.make(Kind.CALENDAR), draft.slug, draft.name, draft.dates, 1, now, caller.actor, now
+        )
+        if await calendars.find(tx, draft.slug) is not None:
+            raise _taken(draft.slug)
+        calendar = await calendars.insert(tx, calendar)
+        await _note(tx, caller, Action.CREATE, calendar)
+        return calendar
 
     async def get(self, name: str) -> Calendar:
         """The calendar of this id or slug.
@@ -98,26 +100,32 @@ class Calendars:
         """
 
         async def work(tx: Tx) -> Calendar:
-            standing = await there(tx, name)
-            require(match, standing.id, standing.version)
-            form = Form(merged(forms.to_written(standing), patch))
-            draft = forms.read(form)
-            if draft.slug != standing.slug:
-                form.fault("slug", "can't be changed: schedules know the calendar by it")
-            form.finish()
-            wanted = replace(standing, name=draft.name, dates=draft.dates)
-            if wanted == standing:
-                return standing
-            saved = await calendars.update(tx, wanted)
-            if saved is None:
-                raise RevisionStale(f"{standing.id} was edited at the same moment. Read it again, then edit.")
-            await _note(tx, caller, Action.UPDATE, saved)
-            if saved.dates != standing.dates:
-                await self._on_changed(tx, saved.slug, caller.actor)
-            return saved
+            return await self.edit_in(tx, caller, name, patch, match=match)
 
         saved = await self._database.write(work)
         self._signal.notify()
+        return saved
+
+    async def edit_in(
+        self, tx: Tx, caller: Caller, name: str, patch: Mapping[str, Any], *, match: Match = None
+    ) -> Calendar:
+        """The same inside a transaction of the caller, who notifies after the commit."""
+        standing = await there(tx, name)
+        require(match, standing.id, standing.version)
+        form = Form(merged(forms.to_written(standing), patch))
+        draft = forms.read(form)
+        if draft.slug != standing.slug:
+            form.fault("slug", "can't be changed: schedules know the calendar by it")
+        form.finish()
+        wanted = replace(standing, name=draft.name, dates=draft.dates)
+        if wanted == standing:
+            return standing
+        saved = await calendars.update(tx, wanted)
+        if saved is None:
+            raise RevisionStale(f"{standing.id} was edited at the same moment. Read it again, then edit.")
+        await _note(tx, caller, Action.UPDATE, saved)
+        if saved.dates != standing.dates:
+            await self._on_changed(tx, saved.slug, caller.actor)
         return saved
 
     async def delete(self, caller: Caller, name: str, *, match: Match = None) -> None:
@@ -156,6 +164,10 @@ async def there(tx: Tx, name: str) -> Calendar:
     if found is None:
         raise Missing(f'There is no calendar "{name[:64]}".')
     return found
+
+
+def _taken(slug: str) -> Conflict:
+    return Conflict(f'There is a calendar "{slug}" already.', code="slug_taken", data={"slug": slug})
 
 
 async def _note(tx: Tx, caller: Caller, action: Action, calendar: Calendar) -> None:

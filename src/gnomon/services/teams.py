@@ -49,7 +49,10 @@ class Teams:
         async def work(tx: Tx) -> Team:
             return await self.create_in(tx, caller, given)
 
-        return await self._database.write(lambda tx: run_once(tx, once, work))
+        try:
+            return await self._database.write(lambda tx: run_once(tx, once, work))
+        except UniqueViolation as error:  # another process was first with the slug
+            raise _taken(str(given.get("slug"))) from error
 
     async def create_in(self, tx: Tx, caller: Caller, given: Mapping[str, Any]) -> Team:
         """The same inside a transaction of the caller."""
@@ -74,12 +77,9 @@ class Teams:
             ),
         )
         await _judge(tx, form, draft, team)
-        try:
-            team = await teams.insert(tx, team)
-        except UniqueViolation as error:
-            raise Conflict(
-                f'There is a team "{team.slug}" already.', code="slug_taken", data={"slug": team.slug}
-            ) from error
+        if await teams.find(tx, team.slug) is not None:
+            raise _taken(team.slug)
+        team = await teams.insert(tx, team)
         await _note(tx, caller, Action.CREATE, team.id, {"slug": team.slug})
         return team
 
@@ -174,6 +174,10 @@ async def there(tx: Tx, name: str) -> Team:
     if found is None:
         raise Missing(f'There is no team "{name[:64]}".')
     return found
+
+
+def _taken(slug: str) -> Conflict:
+    return Conflict(f'There is a team "{slug}" already.', code="slug_taken", data={"slug": slug})
 
 
 def _applied(draft: TeamDraft, team: Team) -> Team:

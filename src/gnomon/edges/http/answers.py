@@ -78,7 +78,10 @@ async def idempotency_key(
     request: Request,
     idempotency_key: Annotated[
         str | None,
-        Header(description="A name of this request, of your making: a repeat gets the first answer again"),
+        Header(
+            alias="Idempotency-Key",
+            description="A name of this request, of your making: a repeat gets the first answer again",
+        ),
     ] = None,
 ) -> Key | None:
     """The request's key, if it has one; stands behind the route's guard.
@@ -107,7 +110,10 @@ async def if_match(
     request: Request,
     if_match: Annotated[
         str | None,
-        Header(description="The ETag of the version that this edit was made from; * is whatever is there"),
+        Header(
+            alias="If-Match",
+            description="The ETag of the version that this edit was made from; * is whatever is there",
+        ),
     ] = None,
 ) -> Match:
     """The tags that an edit accepts. A weak one never matches."""

@@ -50,6 +50,7 @@ def build_app(
         redirect_slashes=False,
     )
     app.state.services = services
+    _describe(app)
     app.state.methods_of = lambda scope: methods_of(app, scope)
     routers = [noun.router for noun in _NOUNS]
     routers.append(health.routes(services, version, registry))
@@ -60,7 +61,6 @@ def build_app(
     app.add_exception_handler(RequestValidationError, problems.on_validation)
     app.add_exception_handler(HTTPException, problems.on_http)
     app.add_middleware(Exchange, clock=clock, entropy=entropy, figures=HttpFigures(registry))
-    _describe(app)
     return app
 
 

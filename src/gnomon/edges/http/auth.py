@@ -31,7 +31,6 @@ class Requires:
         self.scope = scope
         self._bound_keys = bound_keys
         self._offers = offers
-        self._known: frozenset[str] | None = None
 
     async def __call__(self, request: Request) -> Caller:
         """The caller, once everything about the request but its body is in order."""
@@ -49,23 +48,10 @@ class Requires:
                 code="key_bound",
                 data={"target": {"kind": caller.target.kind.value, "id": caller.target.id}},
             )
-        self._refuse_unknown_parameters(request)
+        _refuse_unknown_parameters(request)
         if not accepts(request.headers.get("accept"), (*self._offers, _PROBLEM)):
             raise Invalid(f"This answers in {' or '.join(self._offers)}.", code="not_acceptable")
         return caller
-
-    def _refuse_unknown_parameters(self, request: Request) -> None:
-        if not request.query_params:
-            return
-        if self._known is None:
-            self._known = frozenset(_query_names(request.scope["route"].dependant))
-        faults = [
-            Fault(name[:64], "is not a known parameter of this address")
-            for name in dict.fromkeys(request.query_params)
-            if name not in self._known
-        ]
-        if faults:
-            raise Invalid(faults)
 
 
 class Public:
@@ -133,6 +119,19 @@ def _refuse_key_in_query(request: Request) -> None:
             "header, and replace this one if it was real.",
             code="key_in_query",
         )
+
+
+def _refuse_unknown_parameters(request: Request) -> None:
+    if not request.query_params:
+        return
+    known = _query_names(request.scope["route"].dependant)
+    faults = [
+        Fault(name[:64], "is not a known parameter of this address")
+        for name in dict.fromkeys(request.query_params)
+        if name not in known
+    ]
+    if faults:
+        raise Invalid(faults)
 
 
 def _query_names(dependant: Any) -> set[str]:

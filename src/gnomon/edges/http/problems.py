@@ -124,7 +124,9 @@ async def on_error(request: Request, error: Exception) -> Response:
     """One of ours."""
     assert isinstance(error, GnomonError)
     faults = error.faults if isinstance(error, Invalid) else ()
-    detail = error.message if len(faults) < 2 else f"{len(faults)} fields are wrong; errors lists them."
+    detail = error.message.removeprefix(": ")
+    if len(faults) > 1:
+        detail = f"{len(faults)} fields are wrong; errors lists them."
     body = document(status_of(error), error.code, detail, request_id(request), faults=faults, data=error.data)
     return response(body)
 
