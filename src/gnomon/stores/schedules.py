@@ -69,6 +69,17 @@ async def of_target(tx: Tx, target: Target, name: str) -> list[Schedule]:
     return [schedule_from_row(row) for row in rows]
 
 
+async def of_calendar(tx: Tx, slug: str, after: str, limit: int) -> list[Schedule]:
+    """Active schedules that name a calendar, those after the id ``after``."""
+    rows = await tx.all("schedules.of_calendar", slug=slug, after=after, limit=limit)
+    return [schedule_from_row(row) for row in rows]
+
+
+async def set_next(tx: Tx, schedule_id: str, next_fire_at: int) -> None:
+    """Set the next slot of an active schedule anew."""
+    await tx.run("schedules.set_next", id=schedule_id, next_fire_at=next_fire_at)
+
+
 async def revise(  # noqa: PLR0917 - what stands, what comes, and who did it when
     tx: Tx,
     standing: Schedule,

@@ -206,7 +206,7 @@ async def runs(
     status: Annotated[RunStatus | None, Query(description="Only those in this status")] = None,
 ) -> Response:
     """Its runs, those people started among them, the newest first."""
-    slot, _, run_id = paged.after.partition(" ")
+    slot, run_id = paged.after.partition(" ")[::2]
     place = RunPlace(_number(slot, EVER), run_id or LAST)
     found = await _services(request).runs.of_schedule(id, status, place, paged.limit)
     rest = None if found.rest is None else f"{found.rest.before_slot} {found.rest.before_id}"

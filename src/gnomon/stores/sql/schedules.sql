@@ -113,3 +113,12 @@ INSERT INTO sessions (id, created_at) VALUES (:id, now_us()) ON CONFLICT (id) DO
 
 -- name: recorded_until
 SELECT recorded_until FROM schedules WHERE id = :id;
+
+-- name: of_calendar
+SELECT * FROM schedules
+WHERE calendar = :slug AND status = 'active' AND deleted_at IS NULL AND id > :after
+ORDER BY id
+LIMIT :limit;
+
+-- name: set_next
+UPDATE schedules SET next_fire_at = :next_fire_at WHERE id = :id AND status = 'active' AND deleted_at IS NULL;
