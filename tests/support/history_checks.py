@@ -1,0 +1,242 @@
+"""The invariants of runs, locks and records over one history (A1 … A20, B2). Each check yields sentences: breaches.
+
+None of them asks the product's code what is right; they only compare its records with what the recorders saw.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from support.history import Change, History
+
+TERMINAL = {"succeeded", "failed", "timed_out", "cancelled", "lost"}
+ALLOWED = {
+    (None, "queued"),
+    (None, "running"),
+    ("queued", "running"),
+    ("queued", "cancelled"),
+    ("queued", "failed"),
+    ("running", "queued"),
+} | {("running", status) for status in TERMINAL}
+HANDS = {"kill", "freeze", "outage", "lost_answer", "block", "stop"}
+LONGEST_FAULT = 130.0  # a heartbeat that was missed is felt for so long after the fault
+SWEEP_SECONDS, HEARTBEAT_TIMEOUT = 60.0, 120.0
+Check = Callable[[History], Iterator[str]]
+
+
+def no_crash(history: History) -> Iterator[str]:
+    """D4: no step of the real code fails but for a database that can't be reached; the log tells nothing else."""
+    yield from history.crashes
+    expected = {"attempt_failed_inside"}  # a runtime that breaks, as drawn
+    for entry in history.log:
+        if entry.get("exc_info") and entry["event"] not in expected:
+            yield f"{entry['event']}: {entry.get('exc_info')!r}"
+
+
+def one_run_for_each_slot(history: History) -> Iterator[str]:
+    """A1, A2 (DSP-6): one occurrence for each slot, one run and one key for each that fired."""
+    runs = {run["id"]: run for run in history.rows("runs")}
+    keys: dict[tuple[Any, Any], set[tuple[str, str]]] = defaultdict(set)
+    for hit in history.hits:
+        run = runs.get(hit.run_id)
+        if run is not None and run["nominal_fire_at"] is not None:
+            keys[run["schedule_id"], run["nominal_fire_at"]].add((hit.run_id, hit.key))
+    for slot, found in keys.items():
+        if len(found) > 1:
+            yield f"slot {slot} was heard of under {sorted(found)}"
+    made: dict[tuple[Any, Any], int] = defaultdict(int)
+    for run in runs.values():
+        if run["trigger_kind"] == "schedule":
+            made[run["schedule_id"], run["nominal_fire_at"]] += 1
+    yield from (f"slot {slot} has {count} runs" for slot, count in made.items() if count > 1)
+
+
+def slots_and_runs_match(history: History) -> Iterator[str]:
+    """A7: a slot that fired has its run and session, one that did not has none; a scheduled run has its slot."""
+    runs = {run["id"]: run for run in history.rows("runs")}
+    fired = set()
+    for slot in history.rows("occurrences"):
+        if slot["disposition"] != "fired":
+            continue
+        run = runs.get(slot["run_id"])
+        fired.add(slot["run_id"])
+        if run is None or run["nominal_fire_at"] != slot["nominal_fire_at"]:
+            yield f"slot {slot['nominal_fire_at']} of {slot['schedule_id']} names run {slot['run_id']}"
+    for run in runs.values():
+        if run["trigger_kind"] == "schedule" and run["id"] not in fired:
+            yield f"run {run['id']} has no slot"
+
+
+def hits_have_runs(history: History) -> Iterator[str]:
+    """A9: what the target heard has a record; what is said to have succeeded, the target heard."""
+    runs = {run["id"]: run for run in history.rows("runs")}
+    heard = {hit.run_id for hit in history.hits}
+    yield from (f"the target heard of {run_id}, which is no run" for run_id in heard - runs.keys())
+    for run in runs.values():
+        if run["status"] == "succeeded" and run["id"] not in heard:
+            yield f"run {run['id']} succeeded unheard"
+
+
+def states_are_legal(history: History) -> Iterator[str]:
+    """A6, RUN-1: transitions are those of the table, a run that is over never changes, fences only grow."""
+    for change in history.journal.of("run"):
+        old, new = change.old, change.new
+        if old["status"] in TERMINAL:
+            yield f"run {change.subject} was {old['status']} and was changed by {change.actor} at {change.at:.3f}"
+        if old["status"] != new["status"] and (old["status"], new["status"]) not in ALLOWED:
+            yield f"run {change.subject} went from {old['status']} to {new['status']}"
+        if old["fence"] is not None and new["fence"] < old["fence"]:
+            yield f"the fence of {change.subject} fell from {old['fence']} to {new['fence']}"
+        if new["status"] == "running" and old["status"] != "running" and new["fence"] == old["fence"]:
+            yield f"run {change.subject} was claimed under its old fence {new['fence']}"
+
+
+def holders_write(history: History) -> Iterator[str]:
+    """RUN-4, RUN-6: a lease is renewed, and a run closed as succeeded, by nobody but its holder."""
+    holder: dict[str, str] = {}
+    for change in history.journal.of("run"):
+        old, new = change.old, change.new
+        if new["status"] == "running" and old["status"] != "running":
+            holder[change.subject] = change.actor
+        elif old["status"] == new["status"] == "running" and new["owner"] != old["owner"]:
+            yield f"run {change.subject} changed hands while running, by {change.actor}"
+        elif old["status"] == new["status"] == "running" and new["lease_until"] != old["lease_until"]:
+            if holder.get(change.subject) != change.actor:
+                yield f"{change.actor} renewed run {change.subject} of {holder.get(change.subject)}"
+
+
+def claims_are_paired(history: History) -> Iterator[str]:
+    """B2, BRD-7's pairing for runs: (CLAIM (RELEASE|EXPIRE))* with one fence in a pair, growing from pair to pair."""
+    open_fence: dict[str, int | None] = defaultdict(lambda: None)
+    last: dict[str, int] = defaultdict(int)
+    for entry in history.rows("audit"):
+        run, action, fence = entry["subject_id"], entry["action"], entry["fence"]
+        if entry["subject_kind"] != "run" or action not in ("CLAIM", "RELEASE", "EXPIRE"):
+            continue
+        if action == "CLAIM":
+            if open_fence[run] is not None or fence <= last[run]:
+                yield f"run {run}: CLAIM {fence} after {last[run]}, open {open_fence[run]}"
+            open_fence[run], last[run] = fence, fence
+        else:
+            if open_fence[run] != fence:
+                yield f"run {run}: {action} {fence} while {open_fence[run]} was open"
+            open_fence[run] = None
+    yield from (f"run {run}: CLAIM {fence} never ended" for run, fence in open_fence.items() if fence is not None)
+
+
+def nothing_is_open(history: History) -> Iterator[str]:
+    """A11, RUN-3: after settling no run is unfinished and no lock is left."""
+    for run in history.rows("runs"):
+        if run["status"] not in TERMINAL:
+            yield f"run {run['id']} is still {run['status']}"
+    for schedule in history.rows("schedules"):
+        if schedule["in_flight_run_id"] or schedule["waiting_run_id"]:
+            yield f"schedule {schedule['id']} is locked by {schedule['in_flight_run_id']}"
+
+
+def losses_have_causes(history: History) -> Iterator[str]:
+    """A20: nobody is taken from, and nobody gives up, unless something was done to whoever held the run."""
+    claimed: dict[str, Change] = {}
+    for change in history.journal.of("run"):
+        old, new = change.old, change.new
+        if new["status"] == "running" and old["status"] != "running":
+            claimed[change.subject] = change
+        elif old["status"] == "running" and change.actor != claimed[change.subject].actor:
+            taken = new["status"] == "lost" or new["status"] == "queued"
+            claim = claimed[change.subject]
+            if taken and not history.touched(claim.actor, claim.at, change.at, HANDS, LONGEST_FAULT):
+                yield (
+                    f"run {change.subject}, held by {claim.actor} since {claim.at:.1f}, was taken at {change.at:.1f} "
+                    f"by {change.actor}, and nothing had happened to it"
+                )
+
+
+def the_dead_are_recovered(history: History) -> Iterator[str]:
+    """A11, RUN-7: a run of a killed process is taken within min(lease, heartbeat timeout) + sweep, in quiet times."""
+    deaths = {fault.process: fault.begin for fault in history.faults if fault.kind == "kill"}
+    held: dict[str, Change] = {}
+    for change in history.journal.of("run"):
+        if change.new["status"] == "running" and change.old["status"] != "running":
+            held[change.subject] = change
+        elif change.old["status"] == "running" and change.new["status"] != "running":
+            claim = held.pop(change.subject)
+            died = deaths.get(claim.actor)
+            if died is None or change.actor == claim.actor or died < claim.at:
+                continue
+            bound = HEARTBEAT_TIMEOUT + SWEEP_SECONDS + 15.0
+            quiet = not any(f.touches(f.process, died - 300, died + bound) for f in history.faults if f.begin != died)
+            if quiet:
+                history.seen["recoveries timed"] += 1
+            if quiet and change.at - died > bound:
+                yield f"run {change.subject} of {claim.actor}, dead at {died:.1f}, was taken at {change.at:.1f}"
+
+
+def records_agree(history: History) -> Iterator[str]:
+    """DSP-5, RUN-9: one turn for each run, an answer just where it succeeded; counts of runs are those of the ledger."""
+    turns = defaultdict(list)
+    for turn in history.rows("turns"):
+        turns[turn["run_id"]].append(turn)
+    sessions = {session["id"] for session in history.rows("sessions")}
+    for run in history.rows("runs"):
+        found = turns.pop(run["id"], [])
+        if len(found) != 1 or found[0]["session_id"] not in sessions:
+            yield f"run {run['id']} has {len(found)} turns"
+        elif (found[0]["output"] is not None) != (run["status"] == "succeeded"):
+            yield f"run {run['id']} is {run['status']} and its turn holds {found[0]['output']!r}"
+    yield from (f"a turn of {run_id}, which is no run" for run_id in turns)
+    fired: dict[str, int] = defaultdict(int)
+    for slot in history.rows("occurrences"):
+        fired[slot["schedule_id"]] += slot["disposition"] == "fired"
+    for schedule in history.rows("schedules"):
+        if schedule["run_count"] != fired[schedule["id"]]:
+            yield f"schedule {schedule['id']} counts {schedule['run_count']} runs of {fired[schedule['id']]}"
+
+
+def streaks_add_up(history: History) -> Iterator[str]:
+    """A18, SCH-8: failures in a row, as the runs ended, are the streak; at the limit, and only there, it stops."""
+    limits = {row["id"]: row["failure_limit"] for row in history.rows("schedules")}
+    streak: dict[str, int] = defaultdict(int)
+    for change in history.journal.changes:
+        old, new = change.old, change.new
+        if change.kind == "run" and new["trigger"] == "schedule" and old["status"] != new["status"]:
+            if new["status"] in ("failed", "timed_out", "lost"):
+                streak[new["schedule_id"]] += 1
+            elif new["status"] == "succeeded":
+                streak[new["schedule_id"]] = 0
+        elif change.kind == "schedule" and old["status"] != new["status"]:
+            if new["status"] == "active":
+                streak[change.subject] = 0
+            if new["status"] == "error" and streak[change.subject] < limits[change.subject]:
+                yield f"schedule {change.subject} was stopped after {streak[change.subject]} failures"
+    for row in history.rows("schedules"):
+        if row["failure_streak"] != streak[row["id"]]:
+            yield f"schedule {row['id']}: streak {row['failure_streak']}, failures in a row {streak[row['id']]}"
+
+
+def calm_means_calm(history: History) -> Iterator[str]:
+    """A20, A21: where nothing was done to anybody, nothing is lost, fenced off, refused or claimed in vain."""
+    if not history.calm:
+        return
+    heard = {(hit.run_id, hit.fence) for hit in history.hits}
+    for entry in history.rows("audit"):
+        if entry["action"] == "EXPIRE" or (entry["action"] == "FENCED" and entry["actor"] != "target"):
+            yield f"{entry['action']} of {entry['subject_id']} in a calm world"
+        if entry["action"] == "CLAIM" and (entry["subject_id"], entry["fence"]) not in heard:
+            yield f"claim {entry['fence']} of {entry['subject_id']} came to nothing"
+
+
+CHECKS: tuple[Check, ...] = (
+    no_crash,
+    one_run_for_each_slot,
+    slots_and_runs_match,
+    hits_have_runs,
+    states_are_legal,
+    holders_write,
+    claims_are_paired,
+    nothing_is_open,
+    losses_have_causes,
+    the_dead_are_recovered,
+    records_agree,
+    streaks_add_up,
+    calm_means_calm,
+)

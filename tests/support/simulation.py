@@ -1,0 +1,315 @@
+"""A simulated world: several processes of the real code over one SQLite file, and a seed that does things to them.
+
+First a storm of faults and of what people do; then everything is healed and lives on until all that was in flight has
+ended; then every schedule is paused, and the history goes to the checks (``history_checks``). A calm seed has no
+faults at all: there nothing may be lost, skipped for want of time, or refused.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+from structlog.testing import LogCapture
+
+from gnomon.domain.errors import GnomonError
+from gnomon.domain.run import RunStatus
+from gnomon.domain.schedule import Schedule
+from gnomon.services.mint import Mint
+from gnomon.services.schedules import Schedules
+from gnomon.services.signal import Signal
+from gnomon.stores import queries
+from gnomon.stores.queries import Query
+from gnomon.testing.clock import SeededEntropy
+from support.databases import START, a_file
+from support.history import History
+from support.house import an_agent
+from support.simulation_database import TRIGGERS, SimDatabase
+from support.simulation_loop import VirtualClock, VirtualLoop
+from support.simulation_process import Machine, SimProcess
+from support.simulation_schedules import drawn
+from support.simulation_target import CALM, Promise, SimTarget
+
+TABLES = ("schedules", "occurrences", "runs", "turns", "sessions", "attempts", "audit", "status_changes")
+BEGIN = START + timedelta(seconds=17)  # no slot's instant, and inside a minute
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What one simulation is made of."""
+
+    storm_seconds: float = 2_400.0
+    calm_share: float = 0.15
+    resumes: bool = True
+    jumps: bool = True
+    tilt: str = ""  # a fault that is drawn far more often
+
+
+def simulate(
+    seed: int, folder: Path, script: Script | None = None, changed: Mapping[str, Query] | None = None
+) -> History:
+    """Run the world of one seed; ``changed`` queries replace the product's own."""
+    before = structlog.get_config()
+    capture = LogCapture()
+    structlog.configure(processors=[capture], cache_logger_on_first_use=False)
+    world = World(seed, folder, script or Script(), dict(queries.load("sqlite")) | dict(changed or {}))
+    try:
+        world.loop.run(world.live())
+    finally:
+        structlog.configure(**before)
+        for process in world.born:
+            process.database.shut()
+        world.office.shut()
+    history = world.history
+    history.log = list(capture.entries)
+    history.crashes += [str(error.get("exception") or error["message"]) for error in world.loop.errors]
+    return history
+
+
+class World:
+    """The driver of one simulation."""
+
+    def __init__(self, seed: int, folder: Path, script: Script, named: Mapping[str, Query]) -> None:
+        self.rng = random.Random(seed)
+        self.script = script
+        self.loop = VirtualLoop(self.rng)
+        self.clock = VirtualClock(self.loop, BEGIN)
+        self.history = History()
+        self.history.calm = self.rng.random() < script.calm_share
+        self.intensity = self.rng.choice((0.1, 0.25, 0.5, 0.9))
+        self.target = SimTarget(self.loop, self.rng, self.history)
+        path = a_file(folder, f"sim-{seed}.db")
+        self.machine = Machine(self.loop, self.clock, self.rng, path, self.history, self.target, named)
+        # the office makes the schedules and looks at the end; nothing ever goes wrong there
+        self.office = SimDatabase(path, self.clock, named, self.rng, "office", self.history.journal)
+        self.born: list[SimProcess] = []
+        self.places: list[SimProcess | None] = []
+        self.schedules: list[Schedule] = []
+        self.chores: set[asyncio.Task[Any]] = set()
+
+    async def live(self) -> None:
+        """The whole of it."""
+        await self._furnish()
+        if self.history.calm:
+            self.target.plans = CALM
+        for _ in range(self.rng.randrange(2, 5)):
+            self.places.append(self._birth())
+        await self._storm()
+        await self._settle()
+        await self._look()
+
+    async def _furnish(self) -> None:
+        await an_agent(self.office)
+        self.office.connection.script(TRIGGERS)
+        mint = Mint(self.clock, SeededEntropy(self.rng.getrandbits(40)))
+        made = Schedules(database=self.office, mint=mint, signal=Signal())
+        count = self.rng.choice((5, 8, 12, 20))
+        for written in drawn(self.rng, count, BEGIN, resumes=self.script.resumes):
+            schedule = await made.create(written, "ana")
+            assert isinstance(schedule, Schedule)
+            self.schedules.append(schedule)
+
+    def _birth(self) -> SimProcess:
+        process = SimProcess(self.machine)
+        self.born.append(process)
+        return process
+
+    async def _storm(self) -> None:
+        until = self.loop.time() + self.script.storm_seconds
+        while self.loop.time() < until:
+            await asyncio.sleep(self.rng.choice((0.0, 0.02, 1.0, 10.0, 25.0, 60.0, 90.0)))
+            for index, process in enumerate(self.places):
+                if (process is None or not process.alive) and self.rng.random() < 0.3:
+                    self.places[index] = self._birth()
+            if self.rng.random() < self.intensity:
+                self._act()
+            self._keep_promises()
+
+    def _act(self) -> None:
+        living = [process for process in self.places if process is not None and process.alive]
+        if not living:
+            return
+        process = self.rng.choice(living)
+        deeds = list(PEOPLE)
+        if not self.history.calm:
+            deeds += FAULTS
+            if self.script.tilt:
+                deeds += [deed for deed in FAULTS if deed.__name__ == self.script.tilt] * 20
+        if not self.script.jumps:
+            deeds = [deed for deed in deeds if deed is not jump]
+        self.rng.choice(deeds)(self, process)
+
+    def _keep_promises(self) -> None:
+        """Targets that took work with a 202 complete it: some in time, some long after."""
+        living = [p for p in self.places if p is not None and p.alive and "freeze" not in p.standing]
+        for promise in [p for p in self.target.promises if p.at <= self.loop.time()]:
+            if living:
+                self.target.promises.remove(promise)
+                process = self.rng.choice(living)
+                self._person(process, partial(_complete, process, promise))
+
+    def later(self, seconds: float, deed: Callable[[], None]) -> None:
+        """Do something after a while."""
+
+        async def wait() -> None:
+            await asyncio.sleep(seconds)
+            deed()
+
+        task = self.loop.create_task(wait(), context=self.loop.world.context.copy())
+        self.chores.add(task)
+        task.add_done_callback(self.chores.discard)
+
+    def _person(self, process: SimProcess, asking: Callable[[], Awaitable[Any]]) -> None:
+        async def ask() -> None:
+            try:
+                await asking()
+            except GnomonError as error:
+                self.history.seen[f"person got {error.code}"] += 1
+            else:
+                self.history.seen["person got an answer"] += 1
+
+        process.do(ask())
+
+    async def _settle(self) -> None:
+        """Heal, and let everything come to its end."""
+        self.target.plans = ("quick",)
+        for index, process in enumerate(self.places):
+            if process is None or not process.alive:
+                self.places[index] = self._birth()
+            else:
+                process.heal()
+        self.history.fault("healed", "", self.loop.time(), self.loop.time())
+        await self._calm(400.0)
+        for schedule in self.schedules:
+            door = self.places[0]
+            assert door is not None
+            self._person(door, partial(door.person.pausing.pause, schedule.id, "ana"))
+        await self._calm(4_500.0)  # the longest lease, the calm after a jump, two sweeps
+
+    async def _calm(self, seconds: float) -> None:
+        until = self.loop.time() + seconds
+        while self.loop.time() < until:
+            await asyncio.sleep(20.0)
+            self._keep_promises()
+            for index, process in enumerate(self.places):
+                if process is None or not process.alive:
+                    self.places[index] = self._birth()
+            if self.loop.time() > until - seconds + 100 and self._is_over():
+                return
+
+    def _is_over(self) -> bool:
+        rows = self.office.connection.rows
+        return not rows("SELECT 1 FROM runs WHERE finished_at IS NULL LIMIT 1") and not rows(
+            "SELECT 1 FROM schedules WHERE status = 'active' LIMIT 1"
+        )
+
+    async def _look(self) -> None:
+        self.history.latest_wall = self.clock.latest
+        self.history.ended_wall = self.clock.micros()
+        raw = self.office.connection._raw
+        for table in TABLES:
+            cursor = raw.execute(f"SELECT * FROM {table}")
+            rows = cursor.fetchall()
+            names = [row[1] for row in raw.execute(f"PRAGMA table_info({table})")]
+            self.history.tables[table] = [dict(zip(names, row, strict=True)) for row in rows]
+
+
+async def _complete(process: SimProcess, promise: Promise) -> None:
+    await process.person.runs.complete(promise.run_id, promise.fence, RunStatus.SUCCEEDED, "late", None)
+
+
+def kill(world: World, process: SimProcess) -> None:
+    """SIGKILL after some steps, wherever it then is."""
+    process.lane.fuse = (world.rng.choice((1, 2, 5, 11, 20, 40, 80)), process.kill)
+
+
+def freeze(world: World, process: SimProcess) -> None:
+    """SIGSTOP after some steps, for a moment or far past its leases."""
+    seconds = world.rng.choice((5.0, 50.0, 140.0, 300.0, 700.0))
+
+    def burn() -> None:
+        if process.alive:
+            process.freeze()
+            world.later(seconds, lambda: process.lift("freeze"))
+
+    process.lane.fuse = (world.rng.choice((1, 3, 8, 20, 50)), burn)
+
+
+def block(world: World, process: SimProcess) -> None:
+    """Something blocks its event loop."""
+    process.block()
+    world.later(world.rng.choice((3.0, 30.0, 200.0, 500.0)), lambda: process.lift("block"))
+
+
+def outage(world: World, process: SimProcess) -> None:
+    """It can't reach the database for a while."""
+    process.cut_off()
+    world.later(world.rng.choice((0.5, 8.0, 60.0, 150.0, 400.0)), lambda: process.lift("outage"))
+
+
+def lose_answer(world: World, process: SimProcess) -> None:
+    """The answer of a commit is lost once."""
+    process.faults.lose_answer_in = world.rng.choice((0, 1, 2, 3))
+
+
+def jump(world: World, process: SimProcess) -> None:
+    """The machine's wall clock is set, as a bad time server does."""
+    seconds = world.rng.choice((-600.0, -90.0, -3.0, 3.0, 90.0, 600.0))
+    world.history.fault("jump", "*", world.loop.time(), world.loop.time())
+    world.clock.jump(seconds)
+
+
+def sleep(world: World, process: SimProcess) -> None:
+    """The machine is suspended: everything stands still while both clocks go on."""
+    for each in world.places:
+        if each is not None and each.alive:
+            each.freeze()
+    world.history.seen["suspended"] += 1
+    others = [each for each in world.places if each is not None]
+    world.later(world.rng.choice((200.0, 2_000.0, 9_000.0)), lambda: [each.lift("freeze") for each in others] and None)
+
+
+def stop(world: World, process: SimProcess) -> None:
+    """SIGTERM: an orderly end."""
+
+    async def end() -> None:
+        world.history.fault("stop", process.name, world.loop.time(), world.loop.time())
+        await process.engine.stop()
+        process.kill()
+
+    process.do(end())
+
+
+def pause(world: World, process: SimProcess) -> None:
+    """A person pauses a schedule, and mostly resumes it later."""
+    schedule = world.rng.choice(world.schedules)
+    world._person(process, partial(process.person.pausing.pause, schedule.id, "ana"))
+
+
+def resume(world: World, process: SimProcess) -> None:
+    """A person resumes a schedule."""
+    schedule = world.rng.choice(world.schedules)
+    world._person(process, partial(process.person.pausing.resume, schedule.id, "ana"))
+
+
+def run_now(world: World, process: SimProcess) -> None:
+    """A person clicks, sometimes twice."""
+    schedule = world.rng.choice(world.schedules)
+    for _ in range(world.rng.choice((1, 2))):
+        world._person(process, partial(process.person.run_now.run, schedule.id, "bo"))
+
+
+def cancel(world: World, process: SimProcess) -> None:
+    """A person cancels a run that is not over."""
+    rows = world.office.connection.rows("SELECT id FROM runs WHERE finished_at IS NULL ORDER BY id")
+    if rows:
+        world._person(process, partial(process.person.runs.cancel, world.rng.choice(rows)[0], "bo"))
+
+
+PEOPLE = (pause, resume, resume, run_now, cancel)
+FAULTS = (kill, kill, freeze, freeze, block, outage, outage, lose_answer, lose_answer, jump, sleep, stop)
