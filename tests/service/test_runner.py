@@ -598,3 +598,52 @@ async def test_a_claim_that_was_not_started_goes_back_whole(house: House) -> Non
     assert (await house.run())["status"] == "succeeded"
     assert other.runtime.invocations[0].fence == 2
     other.direct.close()
+
+
+async def test_a_deferred_run_outlives_the_process_that_sent_it(house: House) -> None:
+    """TGT-1, RUN-7: its target works on; neither a stop nor the process's silence takes the run away before its lease."""
+    house.runtime.defers()
+    await a_due_schedule(house, timeout_seconds=3600)
+    await house.dispatch()
+    await house.until(lambda: any(work.deferred for work in house.engine.runner._works.values()))
+    await house.engine.runner.drain(1.0)
+    other = await house.neighbour()
+    house.clock.advance(1_000)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    assert (await house.run())["status"] == "running"
+    await other.engine.closing.complete(
+        (await house.run())["id"], 1, RunStatus.SUCCEEDED, "done at last", None
+    )
+    assert (await house.run())["status"] == "succeeded"
+    other.direct.close()
+
+
+async def test_a_run_without_a_schedule_has_its_agent_s_timeout(house: House) -> None:
+    """RUN-2: a schedule's own timeout wins; where there is none the agent's holds."""
+    hold = house.runtime.hangs()
+    await an_agent(house.database, timeout_seconds=20)
+    await house.database.write(lambda tx: runs.insert(tx, [manual_run()]))
+    await house.claim()
+    await hold.started.wait()
+    await house.elapse(20)
+    await house.claim()
+    await house.idle()
+    run = await house.run()
+    assert (run["status"], run["error"]) == ("timed_out", "The run was stopped after its timeout of 20 s.")
+
+
+async def test_a_renewal_that_meets_a_close_reports_no_loss(house: House) -> None:
+    """A heartbeat in flight while the run is being closed does not find it, and says nothing of a lost lease."""
+    await a_due_schedule(house, timeout_seconds=60)
+    await house.dispatch()
+    await house.idle()
+    run = await house.run()
+    lost: list[str] = []
+    house.engine.renewal.hold(run["id"], run["fence"], 90, house.clock.monotonic(), lost.append)
+    house.engine.renewal.closing(run["id"])
+    await house.elapse(30)
+    assert lost == []
+    house.engine.renewal.hold(run["id"], run["fence"], 90, house.clock.monotonic(), lost.append)
+    await house.elapse(30)
+    assert lost == [run["id"]]

@@ -63,10 +63,10 @@ class Attempts:
         work.invoked = True
         answer = await self._invoker.invoke(prepared, self._reports.reporter(work))
         if isinstance(answer, Deferred):
+            await self._invoker.defer(grant)
             work.deferred = True
-            await (
-                asyncio.get_running_loop().create_future()
-            )  # until it is completed, cancelled or out of time
+            # nothing more to do here until it is completed, cancelled or out of time
+            await asyncio.get_running_loop().create_future()
         assert isinstance(answer, Result)
         return answer
 

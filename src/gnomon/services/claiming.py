@@ -6,6 +6,7 @@ failed right here, in the same transaction.
 
 from gnomon.domain.audit import Action
 from gnomon.domain.grant import Grant
+from gnomon.domain.lease import HEADROOM_SECONDS
 from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import RunError, RunStatus, Trigger
 from gnomon.domain.schedule import OnLost, SessionMode
@@ -72,9 +73,12 @@ def _grant(row: Row, verdict: Verdict, taken_at: float) -> Grant:
     assert verdict.resolved is not None
     scheduled = row["schedule_id"] is not None
     resolved = verdict.resolved
-    timeout = row["timeout_seconds"] if scheduled else None
-    if timeout is None:
-        timeout = row["lease_seconds"] if resolved.agent is None else resolved.agent.timeout_seconds
+    if scheduled:  # the schedule's own word wins over its agent's
+        timeout = row["timeout_seconds"]
+    elif resolved.agent is not None:
+        timeout = resolved.agent.timeout_seconds
+    else:
+        timeout = max(1, row["lease_seconds"] - HEADROOM_SECONDS)
     return Grant(
         run_id=row["id"],
         trigger=Trigger(row["trigger_kind"]),

@@ -91,6 +91,10 @@ class Invoker:
             return await self._runtimes.invoke(agent.runtime, agent.secret, prepared.invocation, reporter)
         return await self._invoke_team(prepared, reporter)
 
+    async def defer(self, grant: Grant) -> None:
+        """The target took the work: the run outlives this process until its lease ends."""
+        await self._database.write(lambda tx: runs.defer(tx, grant.run_id, self._process_id, grant.fence))
+
     async def _invoke_team(self, prepared: Prepared, reporter: Reporter) -> Result:
         grant = prepared.grant
         team = grant.resolved.team

@@ -33,6 +33,7 @@ class Hold:
     sent_at: float  # before the claim or the last renewal that landed was sent
     on_lost: Callable[[str], None]
     groups: set[int] = field(default_factory=set)
+    closing: bool = False  # its last write is under way: not to be found any more is no loss
 
     def ends_at(self, margin: float) -> float:
         """When this process must have stopped working on the run."""
@@ -96,6 +97,13 @@ class Renewal:
         """Take a claimed run into care; ``on_lost(run_id)`` is called, from this thread, if it is given up."""
         with self._lock:
             self._holds[run_id] = Hold(run_id, fence, lease_seconds, taken_at, on_lost)
+
+    def closing(self, run_id: str) -> None:
+        """The run's last write begins: its lease is renewed until ``drop``, and no longer missed."""
+        with self._lock:
+            hold = self._holds.get(run_id)
+            if hold is not None:
+                hold.closing = True
 
     def drop(self, run_id: str) -> None:
         """The run is over: nobody renews it any more."""
@@ -168,7 +176,7 @@ class Renewal:
             for hold in due:
                 if hold.run_id in renewed:
                     hold.sent_at = sent_at
-                elif self._holds.get(hold.run_id) is hold:
+                elif self._holds.get(hold.run_id) is hold and not hold.closing:
                     lost.append(hold)
         self._give_up(lost, "the lease was taken away")
 

@@ -140,9 +140,9 @@ class Runner:
         What is left after the grace is stopped without a word in its record: its lease ends it.
         """
         self._draining = True
-        unstarted = [work for work in self._works.values() if not work.invoked]
-        for work in unstarted:
-            self._stop(work, Stopping.GIVEN_UP)
+        for work in list(self._works.values()):
+            if not work.invoked or work.deferred:  # the target of a deferred run completes it without us
+                self._stop(work, Stopping.GIVEN_UP)
         try:
             await asyncio.wait_for(self._idle.wait(), grace_seconds)
         except TimeoutError:
@@ -203,6 +203,7 @@ class Runner:
         if work.ended:
             return
         work.ended = True
+        self._renewal.closing(work.grant.run_id)
         try:
             if ending is not None:
                 await self._reports.flush()

@@ -21,7 +21,7 @@ from gnomon.stores.database import Database, Row, Tx
 
 ACTOR = "watchdog"
 BATCH = 100
-_FORGET_PROCESSES_US = 7 * 24 * 3_600 * SECOND
+_FORGET_PROCESSES_US = 30 * 24 * 3_600 * SECOND
 _CLEAN_EVERY = 60  # ticks
 _log = structlog.get_logger()
 
@@ -94,7 +94,11 @@ class Watchdog:
         rows = await runs.expired(tx, self._heartbeat_timeout_us, self._guard.calm_us(), BATCH)
         lost = resumed = 0
         for row in rows:
-            if row["on_lost"] == "resume" and row["attempt"] < row["max_attempts"] + RESUMES:
+            if (
+                row["on_lost"] == "resume"
+                and row["cancel_at"] is None
+                and row["attempt"] < row["max_attempts"] + RESUMES
+            ):
                 resumed += await _resume(tx, row)
             else:
                 lost += await _lose(tx, row)

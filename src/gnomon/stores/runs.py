@@ -220,6 +220,11 @@ async def ask_cancel(tx: Tx, run_id: str, by: str) -> Row | None:
     return await tx.one("runs.ask_cancel", id=run_id, by=by)
 
 
+async def defer(tx: Tx, run_id: str, owner: str, fence: int) -> bool:
+    """Note that the target completes the run itself: its lease alone ends it, not the silence of this process."""
+    return await tx.one("runs.defer", id=run_id, owner=owner, fence=fence) is not None
+
+
 async def still_held(tx: Tx, run_id: str, owner: str, fence: int) -> bool:
     """Whether this owner holds the run under this fence."""
     return await tx.one("runs.held", id=run_id, owner=owner, fence=fence) is not None

@@ -251,6 +251,8 @@ CREATE TABLE runs (
     cancel_at INTEGER,
     cancel_by TEXT,
     half_done INTEGER NOT NULL DEFAULT 0 CHECK (half_done IN (0, 1)),
+    -- its target took the work with a 202 and completes it itself: no process is needed for that
+    deferred INTEGER NOT NULL DEFAULT 0 CHECK (deferred IN (0, 1)),
     trace_id TEXT,
     model_calls INTEGER,
     input_tokens INTEGER,

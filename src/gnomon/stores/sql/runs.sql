@@ -51,7 +51,7 @@ UPDATE runs SET
     fence = CASE WHEN :fence > fence THEN :fence ELSE fence + 1 END,
     attempt = attempt + 1, started_at = coalesce(started_at, now_us()),
     attempt_at = CASE WHEN started_at IS NULL THEN NULL ELSE now_us() END,
-    lease_until = now_us() + lease_seconds * 1000000
+    lease_until = now_us() + lease_seconds * 1000000, deferred = 0
 WHERE id = :id AND status = 'queued' AND claimable_at <= now_us()
 RETURNING id, fence;
 
@@ -157,7 +157,8 @@ WHERE r.lease_until IS NOT NULL
   AND (
     (r.lease_until <= now_us() AND (:calm_us IS NULL OR r.lease_seconds * 1000000 < :calm_us))
     OR (
-        (p.id IS NULL OR p.heartbeat_at <= now_us() - :heartbeat_timeout_us)
+        r.deferred = 0
+        AND (p.id IS NULL OR p.heartbeat_at <= now_us() - :heartbeat_timeout_us)
         AND (:calm_us IS NULL OR :heartbeat_timeout_us < :calm_us)
     )
   )
@@ -179,6 +180,11 @@ SELECT id, cancel_by FROM runs WHERE owner = :owner AND cancel_at IS NOT NULL AN
 UPDATE runs SET cancel_at = coalesce(cancel_at, now_us()), cancel_by = coalesce(cancel_by, :by)
 WHERE id = :id AND status = 'running'
 RETURNING status;
+
+-- name: defer
+UPDATE runs SET deferred = 1
+WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
+RETURNING id;
 
 -- name: held
 SELECT id FROM runs WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running';
