@@ -24,12 +24,15 @@ from gnomon.runtimes.warden import kill
 from gnomon.services import dedup
 from gnomon.services.agents import Agents
 from gnomon.services.api_keys import ApiKeys
+from gnomon.services.apply import Apply
+from gnomon.services.apply_parts import all_parts
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
 from gnomon.services.engine import Engine, Pace
 from gnomon.services.explain import Explain
 from gnomon.services.gates import Gates
 from gnomon.services.health import Health
+from gnomon.services.holidays import realign_users
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
@@ -40,9 +43,8 @@ from gnomon.services.sessions import Sessions
 from gnomon.services.signal import Signal
 from gnomon.services.teams import Teams
 from gnomon.settings import Settings, inventory
-from gnomon.stores import migrations
 from gnomon.stores.sqlite.database import SqliteDatabase
-from gnomon.stores.sqlite.opening import applied, prepare
+from gnomon.stores.sqlite.opening import prepare
 
 VERSION = version("gnomon")
 
@@ -146,7 +148,7 @@ async def open_center(
     schedules = Schedules(database=database, mint=mint, signal=signal)
     agents = Agents(database, clock, mint, entropy, signal, check_runtime=check)
     teams = Teams(database, clock, mint, signal)
-    calendars = Calendars(database, clock, mint, signal)
+    calendars = Calendars(database, clock, mint, signal, on_changed=realign_users)
     services = Services(
         agents=agents,
         teams=teams,
@@ -160,6 +162,16 @@ async def open_center(
         run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
         runs=Runs(database=database, signal=signal, closing=engine.closing),
         explain=Explain(database=database),
+        apply=Apply(
+            database=database,
+            signal=signal,
+            parts=all_parts(
+                calendar_service=calendars,
+                agent_service=agents,
+                team_service=teams,
+                schedule_service=schedules,
+            ),
+        ),
         settings=lambda: [asdict(entry) for entry in inventory(settings)],
         readiness=readiness,
     )
@@ -175,14 +187,8 @@ def migrate(settings: Settings) -> list[str]:
     Raises:
         UnusableDatabase: as ``open_center``.
     """
-    path = settings.database_path
-    before = applied(path) if path.exists() and path.stat().st_size else {}
-    prepare(path, SystemClock())
-    return [
-        f"{migration.number:04d}_{migration.name}"
-        for migration in migrations.load("sqlite")
-        if migration.number not in before
-    ]
+    done = prepare(settings.database_path, SystemClock())
+    return [f"{migration.number:04d}_{migration.name}" for migration in done]
 
 
 def _pace(settings: Settings) -> Pace:

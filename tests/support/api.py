@@ -16,11 +16,14 @@ from gnomon.edges.http.services import Check, Services
 from gnomon.runtimes.checks import check_runtime
 from gnomon.services.agents import Agents
 from gnomon.services.api_keys import ApiKeys, NewKey
+from gnomon.services.apply import Apply
+from gnomon.services.apply_parts import all_parts
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
 from gnomon.services.closing import Closing
 from gnomon.services.explain import Explain
 from gnomon.services.gates import Gates
+from gnomon.services.holidays import realign_users
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
@@ -66,21 +69,29 @@ def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -
     """Every service of the HTTP edge over one database."""
     entropy = SeededEntropy(7)
     mint, signal = Mint(clock, entropy), Signal()
+    agents = Agents(
+        database, clock, mint, entropy, signal, check_runtime=partial(check_runtime, allow_private=False)
+    )
+    teams = Teams(database, clock, mint, signal)
+    calendars = Calendars(database, clock, mint, signal, on_changed=realign_users)
+    schedules = Schedules(database=database, mint=mint, signal=signal)
+    parts = all_parts(
+        calendar_service=calendars, agent_service=agents, team_service=teams, schedule_service=schedules
+    )
     return Services(
-        agents=Agents(
-            database, clock, mint, entropy, signal, check_runtime=partial(check_runtime, allow_private=False)
-        ),
-        teams=Teams(database, clock, mint, signal),
-        calendars=Calendars(database, clock, mint, signal),
+        agents=agents,
+        teams=teams,
+        calendars=calendars,
         api_keys=ApiKeys(database, clock, mint, entropy),
         sessions=Sessions(database),
         audit_log=AuditLog(database),
         previews=Previews(database),
-        schedules=Schedules(database=database, mint=mint, signal=signal),
+        schedules=schedules,
         pausing=Pausing(database=database, signal=signal),
         run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
         runs=Runs(database=database, signal=signal, closing=Closing(database, clock, signal)),
         explain=Explain(database=database),
+        apply=Apply(database=database, signal=signal, parts=parts),
         settings=lambda: [{"name": "port", "value": 8420, "default": 8420, "origin": "default"}],
         readiness=partial(_as_they_are, checks),
     )

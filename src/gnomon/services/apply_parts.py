@@ -15,7 +15,7 @@ from gnomon.domain.scopes import Scope
 from gnomon.domain.target import Target, TargetKind
 from gnomon.domain.team import Team
 from gnomon.services.agents import Agents
-from gnomon.services.apply import Put, changes
+from gnomon.services.apply import Part, Put, changes
 from gnomon.services.calendars import Calendars
 from gnomon.services.schedules import Schedules, target_of
 from gnomon.services.teams import Teams
@@ -209,6 +209,18 @@ class SchedulePart:
         ]
         written = [await _written(tx, schedule) for schedule in lasting]
         return sorted(written, key=lambda form: (form["target"]["kind"], form["target"]["id"], form["name"]))
+
+
+def all_parts(
+    *, calendar_service: Calendars, agent_service: Agents, team_service: Teams, schedule_service: Schedules
+) -> tuple[Part, Part, Part, Part]:
+    """Every section, in the order of need."""
+    return (
+        CalendarPart(calendar_service),
+        AgentPart(agent_service),
+        TeamPart(team_service),
+        SchedulePart(schedule_service),
+    )
 
 
 async def _as_it_stands(tx: Tx, standing: Team, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from starlette.types import Scope
 from gnomon.domain.errors import GnomonError
 from gnomon.edges.http import (
     agents,
+    apply,
     calendars,
     documents,
     health,
@@ -34,7 +35,7 @@ from gnomon.edges.http.services import Services
 from gnomon.edges.http.shapes import Problem
 from gnomon.ports.clock import Clock, Entropy
 
-_NOUNS = (agents, teams, schedules, runs, calendars, keys, sessions, previews, records)
+_NOUNS = (agents, teams, schedules, runs, calendars, keys, sessions, previews, records, apply)
 
 
 def build_app(

@@ -2,17 +2,19 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from gnomon.domain.ids import Kind, sibling
 from gnomon.domain.instants import rfc3339
 from gnomon.domain.run import Attempt, Run, RunStatus, Trigger
-from gnomon.edges.http.schedule_shapes import ErrorModel, TargetModel, error_json, instant
+from gnomon.edges.http.schedule_answers import error_json, instant
+from gnomon.edges.http.schedule_shapes import ErrorShape
+from gnomon.edges.http.shapes import Listing, TargetShape, Written
 
 
-class AttemptModel(BaseModel):
+class AttemptShape(BaseModel):
     """One try inside a run; ``fence`` is the grant of the lease that it worked under."""
 
     number: int
@@ -21,10 +23,10 @@ class AttemptModel(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     outcome: RunStatus | None
-    error: ErrorModel | None
+    error: ErrorShape | None
 
 
-class UsageModel(BaseModel):
+class UsageShape(Written):
     """What a run consumed; ``cost`` in US dollars."""
 
     model_calls: int = Field(0, ge=0)
@@ -33,13 +35,13 @@ class UsageModel(BaseModel):
     cost: float = Field(0.0, ge=0)
 
 
-class RunModel(BaseModel):
+class RunShape(BaseModel):
     """One execution of a target."""
 
     id: str
     trigger: Trigger
     status: RunStatus
-    target: TargetModel
+    target: TargetShape
     schedule_id: str | None
     revision: int | None
     nominal_fire_at: datetime | None
@@ -48,15 +50,15 @@ class RunModel(BaseModel):
     finished_at: datetime | None
     duration_seconds: float | None
     fence: int
-    attempts: list[AttemptModel]
+    attempts: list[AttemptShape]
     possibly_half_done: bool
     cancel_requested_at: datetime | None
     session_id: str | None
     message_id: str | None
     trace_id: str | None
-    usage: UsageModel
+    usage: UsageShape
     response_preview: str | None
-    error: ErrorModel | None
+    error: ErrorShape | None
     invoked_by: str | None
     api_key_id: str | None
     source: str | None
@@ -64,26 +66,25 @@ class RunModel(BaseModel):
     dedup_key: str | None
 
 
-class RunDetail(RunModel):
+class RunDetail(RunShape):
     """A run with its answer in full."""
 
     output: str | None
 
 
-class RunList(BaseModel):
+class RunPage(Listing):
     """A page of runs, the newest first."""
 
-    items: list[RunModel]
-    next_cursor: str | None
+    items: list[RunShape]
 
 
-class CompleteWrite(BaseModel):
+class CompleteWrite(Written):
     """How a run ended that its target took with a 202."""
 
-    fence: int = Field(ge=0)
-    status: RunStatus = Field(description="succeeded, failed or cancelled")
-    output: str | None = None
-    usage: UsageModel | None = None
+    fence: int = Field(ge=0, le=2**63 - 1)
+    status: Literal["succeeded", "failed", "cancelled"]
+    output: str | None = Field(None, max_length=1_000_000)
+    usage: UsageShape | None = None
 
 
 def run_json(run: Run) -> dict[str, Any]:

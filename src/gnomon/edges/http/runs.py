@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query
-from starlette.requests import Request
+from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response, StreamingResponse
 
 from gnomon.domain.caller import Caller
@@ -24,12 +23,12 @@ from gnomon.edges.http.routing import described
 from gnomon.edges.http.run_shapes import (
     CompleteWrite,
     RunDetail,
-    RunList,
-    RunModel,
+    RunPage,
+    RunShape,
     run_detail_json,
     run_json,
 )
-from gnomon.edges.http.services import Services
+from gnomon.edges.http.services import Served
 from gnomon.services.runs import COMPLETIONS, Streamed
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
@@ -38,20 +37,16 @@ Reader = Annotated[Caller, needs(Scope.RUNS_READ)]
 Listener = Annotated[Caller, needs(Scope.RUNS_READ, offers=(EVENTS,))]
 Canceller = Annotated[Caller, needs(Scope.RUNS_CANCEL)]
 Completer = Annotated[Caller, needs(Scope.RUNS_COMPLETE)]
+Named = Annotated[str, Path(description="Its id")]
 OUTPUT_CHARACTERS = (0, 1_000_000)
 _LARGEST = 2**63 - 1
 _COST = (0.0, 1e12)
 
 
-def _services(request: Request) -> Services:
-    found: Services = request.app.state.services
-    return found
-
-
-@router.get("", **described("List runs", gives=RunList))
+@router.get("", **described("List runs", gives=RunPage))
 async def page(
-    _: Reader,
-    request: Request,
+    _caller: Reader,
+    served: Served,
     paged: Paged,
     status: Annotated[RunStatus | None, Query(description="Only those in this status")] = None,
     trigger: Annotated[Trigger | None, Query(description="schedule, manual or invoke")] = None,
@@ -59,32 +54,32 @@ async def page(
 ) -> Response:
     """Runs, the newest first. Answers are shown by their beginnings."""
     chosen = RunFilter(status, trigger, target)
-    found = await _services(request).runs.page(chosen, paged.after or LAST, paged.wanted)
+    found = await served.runs.page(chosen, paged.after or LAST, paged.wanted)
     return send(shown(paged.page(found, run_json, lambda run: run.id)))
 
 
-@router.get("/{id}", **described("Read a run", gives=RunDetail, problems=(404,)))
-async def get(_: Reader, request: Request, id: str) -> Response:  # noqa: A002 - the contract's name
+@router.get("/{run}", **described("Read a run", gives=RunDetail, problems=(404,)))
+async def get(_caller: Reader, served: Served, run: Named) -> Response:
     """The run with its attempts and its answer in full, long after whoever started it has gone (RUN-11)."""
-    run, output = await _services(request).runs.get(id)
-    return send(shown(run_detail_json(run, output)))
+    found, output = await served.runs.get(run)
+    return send(shown(run_detail_json(found, output)))
 
 
-@router.post("/{id}/cancel", **described("Cancel a run", gives=RunModel, status=202, problems=(404, 409)))
-async def cancel(caller: Canceller, request: Request, id: str, body: OptionalBody) -> Response:  # noqa: A002
+@router.post("/{run}/cancel", **described("Cancel a run", gives=RunShape, status=202, problems=(404, 409)))
+async def cancel(caller: Canceller, served: Served, run: Named, body: OptionalBody) -> Response:
     """202 with the run: cancelled already where nobody worked on it, else asked to stop, then stopped (RUN-10)."""
     form = Form(body)
     form.only(())
     form.finish()
-    run = await _services(request).runs.cancel(id, caller.actor)
-    return send(accepted(run_json(run), f"/v1/runs/{run.id}"))
+    found = await served.runs.cancel(run, caller.actor)
+    return send(accepted(run_json(found), f"/v1/runs/{found.id}"))
 
 
 @router.post(
-    "/{id}/complete",
+    "/{run}/complete",
     **described("Complete a run", gives=RunDetail, takes=CompleteWrite, problems=(404, 409)),
 )
-async def complete(_: Completer, request: Request, id: str, body: Body) -> Response:  # noqa: A002
+async def complete(_caller: Completer, served: Served, run: Named, body: Body) -> Response:
     """The run, over. 409 where the fence is an old one: nothing was changed, and the work is to be dropped (RUN-6)."""
     form = Form(body)
     form.only(("fence", "status", "output", "usage"))
@@ -95,25 +90,24 @@ async def complete(_: Completer, request: Request, id: str, body: Body) -> Respo
     form.finish()
     assert fence is not None
     assert status is not None
-    run = await _services(request).runs.complete(id, fence, RunStatus(status), output, usage)
-    return send(shown(run_detail_json(run, output)))
+    found = await served.runs.complete(run, fence, RunStatus(status), output, usage)
+    return send(shown(run_detail_json(found, output)))
 
 
 @router.get(
-    "/{id}/events",
+    "/{run}/events",
     response_class=StreamingResponse,
     **described("Watch a run", problems=(404,), status=200),
 )
 async def events(
-    _: Listener,
-    request: Request,
-    id: str,  # noqa: A002
+    _caller: Listener,
+    served: Served,
+    run: Named,
     last_event_id: Annotated[str | None, Header(max_length=40, description="Resume after this event")] = None,
 ) -> Response:
     """A stream of server-sent events: what the run reports, each change of its status; it ends with the run."""
-    runs = _services(request).runs
-    await runs.get(id)
-    return StreamingResponse(_lines(runs.events(id, last_event_id)), media_type=EVENTS)
+    await served.runs.get(run)
+    return StreamingResponse(_lines(served.runs.events(run, last_event_id)), media_type=EVENTS)
 
 
 async def _lines(stream: AsyncIterator[Streamed | None]) -> AsyncIterator[str]:

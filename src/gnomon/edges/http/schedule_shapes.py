@@ -1,75 +1,100 @@
-"""Schedules, their ledger and their revisions as JSON: how they are written out, and how the API describes them."""
+"""How the API describes schedules, their ledger, their revisions and explanations."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, Field
 
-from gnomon.cadence import Slot
-from gnomon.domain import definition as definitions
-from gnomon.domain.instants import from_micros, rfc3339
 from gnomon.domain.occurrence import Disposition, Reason
-from gnomon.domain.run import RunError
-from gnomon.domain.schedule import CatchUp, OnLost, Overlap, Revision, Schedule, ScheduleStatus, SessionMode
-from gnomon.services.explain import Explanation, Verdict
-from gnomon.services.timetable import Told
+from gnomon.domain.schedule import CatchUp, OnLost, Overlap, ScheduleStatus, SessionMode
+from gnomon.edges.http.shapes import CadenceShape, Listing, TargetShape, Written
+from gnomon.services.explain import Verdict
 
 
-class TargetModel(BaseModel):
-    """What a schedule fires."""
-
-    kind: Literal["agent", "team"]
-    id: str = Field(description="An id or a slug; answered as the id")
-
-
-class RetryModel(BaseModel):
+class RetryWrite(Written):
     """How often a run is tried in all, and how long it waits in between: doubling, up to the maximum."""
 
-    max_attempts: int = Field(1, ge=1, le=10)
-    backoff_seconds: int = Field(10, ge=0, le=86_400)
-    backoff_max_seconds: int = Field(600, ge=0, le=86_400)
+    max_attempts: int | None = Field(None, ge=1, le=10, description="1 unless it is given")
+    backoff_seconds: int | None = Field(None, ge=0, le=86_400, description="10 unless it is given")
+    backoff_max_seconds: int | None = Field(None, ge=0, le=86_400, description="600 unless it is given")
 
 
-class ScheduleEdit(BaseModel):
-    """The fields of a schedule that people write; in an edit, those that change."""
-
-    name: str | None = Field(None, min_length=1, max_length=200)
-    target: TargetModel | None = None
-    cadence: dict[str, Any] | None = Field(None, description="The rule that yields its slots")
-    query: str = Field(
-        "", max_length=100_000, description="{{now}}, {{date}}, {{lastRunAt}}, {{runCount}} are filled in"
+class _Fields(Written):
+    query: str | None = Field(
+        None, max_length=100_000, description="{{now}}, {{date}}, {{lastRunAt}}, {{runCount}} are filled in"
     )
-    session_mode: SessionMode = SessionMode.FRESH
+    session_mode: SessionMode | None = Field(None, description="fresh unless it is given")
     session_id: str | None = Field(None, description="With session_mode fixed; made if it is not given")
     starts_at: datetime | None = None
     ends_at: datetime | None = None
     max_runs: int | None = Field(None, ge=1, le=1_000_000_000)
-    overlap: Overlap = Overlap.SKIP
-    catch_up: CatchUp = CatchUp.LATEST
+    overlap: Overlap | None = Field(None, description="skip unless it is given")
+    catch_up: CatchUp | None = Field(None, description="latest unless it is given")
     misfire_grace_seconds: int | None = Field(
         None, ge=1, le=86_400, description="Null: half the distance to the next slot, from 60 to 3,600"
     )
-    timeout_seconds: int = Field(300, ge=1, le=86_400)
-    retry: RetryModel = Field(default_factory=lambda: RetryModel.model_validate({}))
-    failure_limit: int = Field(5, ge=1, le=100)
-    on_lost: OnLost = OnLost.FAIL
-    jitter_seconds: int = Field(0, ge=0, le=86_400)
+    timeout_seconds: int | None = Field(None, ge=1, le=86_400, description="300 unless it is given")
+    retry: RetryWrite | None = None
+    failure_limit: int | None = Field(None, ge=1, le=100, description="5 unless it is given")
+    on_lost: OnLost | None = Field(None, description="fail unless it is given")
+    jitter_seconds: int | None = Field(None, ge=0, le=86_400, description="0 unless it is given")
     invoke_as: str | None = Field(None, max_length=254, description="The e-mail address of a known principal")
-    scopes: list[str] = Field(default_factory=list, max_length=50)
+    scopes: list[str] | None = Field(None, max_length=50)
     dedup_key: str | None = Field(
         None, min_length=1, max_length=500, description="A template, as the query is"
     )
 
 
-class ScheduleWrite(ScheduleEdit):
+class ScheduleEdit(_Fields):
+    """A patch of a schedule: null takes a field back to its default; target and cadence are replaced whole."""
+
+    name: str | None = Field(None, min_length=1, max_length=200)
+    target: TargetShape | None = None
+    cadence: CadenceShape | None = None
+
+
+class ScheduleWrite(_Fields):
     """A schedule as it is made."""
 
     name: str = Field(min_length=1, max_length=200)
-    target: TargetModel
-    cadence: dict[str, Any] = Field(description="The rule that yields its slots")
+    target: TargetShape
+    cadence: CadenceShape = Field(description="The rule that yields its slots")
 
 
-class StatusDetailModel(BaseModel):
+class RetryShape(BaseModel):
+    """The retry policy as it stands."""
+
+    max_attempts: int
+    backoff_seconds: int
+    backoff_max_seconds: int
+
+
+class DefinitionShape(BaseModel):
+    """The part of a schedule that people write and that is revisioned, its defaults filled in."""
+
+    name: str
+    target: TargetShape
+    cadence: dict[str, Any]
+    query: str
+    session_mode: SessionMode
+    session_id: str | None
+    starts_at: datetime | None
+    ends_at: datetime | None
+    max_runs: int | None
+    overlap: Overlap
+    catch_up: CatchUp
+    misfire_grace_seconds: int | None
+    timeout_seconds: int
+    retry: RetryShape
+    failure_limit: int
+    on_lost: OnLost
+    jitter_seconds: int
+    invoke_as: str | None
+    scopes: list[str]
+    dedup_key: str | None
+
+
+class StatusDetailShape(BaseModel):
     """Who set the status, when and why; ``until`` for a pause that ends by itself."""
 
     by: str
@@ -78,25 +103,25 @@ class StatusDetailModel(BaseModel):
     until: datetime | None
 
 
-class ErrorModel(BaseModel):
+class ErrorShape(BaseModel):
     """A stable code and a sentence."""
 
     code: str
     message: str
 
 
-class ScheduleModel(ScheduleWrite):
+class ScheduleShape(DefinitionShape):
     """A schedule as it stands."""
 
     id: str
     status: ScheduleStatus
-    status_detail: StatusDetailModel
+    status_detail: StatusDetailShape
     revision: int
     next_fire_at: datetime | None
     last_fire_at: datetime | None
     run_count: int
     failure_streak: int
-    last_error: ErrorModel | None
+    last_error: ErrorShape | None
     in_flight_run_id: str | None
     created_at: datetime
     created_by: str
@@ -104,21 +129,20 @@ class ScheduleModel(ScheduleWrite):
     updated_by: str
 
 
-class ScheduleList(BaseModel):
+class SchedulePage(Listing):
     """A page of schedules."""
 
-    items: list[ScheduleModel]
-    next_cursor: str | None
+    items: list[ScheduleShape]
 
 
-class PauseWrite(BaseModel):
+class PauseWrite(Written):
     """Why, and until when."""
 
     reason: str | None = Field(None, min_length=1, max_length=1_000)
     until: datetime | None = None
 
 
-class CoalescedModel(BaseModel):
+class CoalescedShape(BaseModel):
     """Older slots that were missed and are recorded with this one."""
 
     first: datetime
@@ -126,7 +150,7 @@ class CoalescedModel(BaseModel):
     count: int
 
 
-class OccurrenceModel(BaseModel):
+class OccurrenceShape(BaseModel):
     """What became of one slot."""
 
     schedule_id: str
@@ -135,37 +159,35 @@ class OccurrenceModel(BaseModel):
     revision: int
     disposition: Disposition
     reason: Reason | None
-    coalesced: CoalescedModel | None
+    coalesced: CoalescedShape | None
     run_id: str | None
     session_id: str | None
     links_erased_at: datetime | None
     created_at: datetime
 
 
-class OccurrenceList(BaseModel):
+class OccurrencePage(Listing):
     """A page of the ledger, the newest slot first."""
 
-    items: list[OccurrenceModel]
-    next_cursor: str | None
+    items: list[OccurrenceShape]
 
 
-class RevisionModel(BaseModel):
+class RevisionShape(BaseModel):
     """One revision of a definition."""
 
     revision: int
     author: str
     created_at: datetime
-    definition: ScheduleWrite
+    definition: DefinitionShape
 
 
-class RevisionList(BaseModel):
+class RevisionPage(Listing):
     """A page of revisions, the newest first."""
 
-    items: list[RevisionModel]
-    next_cursor: str | None
+    items: list[RevisionShape]
 
 
-class SlotModel(BaseModel):
+class NextSlot(BaseModel):
     """One slot to come."""
 
     at: datetime
@@ -174,13 +196,13 @@ class SlotModel(BaseModel):
     note: str | None
 
 
-class SlotList(BaseModel):
+class NextSlots(BaseModel):
     """The next slots."""
 
-    items: list[SlotModel]
+    items: list[NextSlot]
 
 
-class ExplanationStatus(BaseModel):
+class StandingStatus(BaseModel):
     """The status that stood in a slot's way."""
 
     status: ScheduleStatus
@@ -189,7 +211,7 @@ class ExplanationStatus(BaseModel):
     reason: str | None
 
 
-class ExplanationModel(BaseModel):
+class ExplanationShape(BaseModel):
     """What became of an instant, and why."""
 
     schedule_id: str
@@ -198,104 +220,7 @@ class ExplanationModel(BaseModel):
     verdict: Verdict
     sentence: str
     revision: int | None
-    occurrence: OccurrenceModel | None
-    status: ExplanationStatus | None
+    occurrence: OccurrenceShape | None
+    status: StandingStatus | None
     before: datetime | None
     after: datetime | None
-
-
-def instant(at: datetime | None) -> str | None:
-    """An instant that may be missing."""
-    return None if at is None else rfc3339(at)
-
-
-def error_json(error: RunError | None) -> dict[str, str] | None:
-    """An error that may be missing."""
-    return None if error is None else {"code": error.code, "message": error.message}
-
-
-def schedule_json(schedule: Schedule) -> dict[str, Any]:
-    """A schedule as it is read (CONTRACT, "Schedule")."""
-    detail = schedule.status_detail
-    return {
-        "id": schedule.id,
-        **definitions.to_json(schedule.definition),
-        "status": schedule.status.value,
-        "status_detail": {
-            "by": detail.by,
-            "at": rfc3339(detail.at),
-            "reason": detail.reason,
-            "until": instant(detail.until),
-        },
-        "revision": schedule.revision,
-        "next_fire_at": instant(schedule.next_fire_at),
-        "last_fire_at": instant(schedule.last_fire_at),
-        "run_count": schedule.run_count,
-        "failure_streak": schedule.failure_streak,
-        "last_error": error_json(schedule.last_error),
-        "in_flight_run_id": schedule.in_flight_run_id,
-        "created_at": rfc3339(schedule.created_at),
-        "created_by": schedule.created_by,
-        "updated_at": rfc3339(schedule.updated_at),
-        "updated_by": schedule.updated_by,
-    }
-
-
-def occurrence_json(told: Told) -> dict[str, Any]:
-    """A record of the ledger (CONTRACT, "Occurrence")."""
-    record = told.occurrence
-    older = record.coalesced
-    return {
-        "schedule_id": record.schedule_id,
-        "nominal_fire_at": rfc3339(record.nominal_fire_at),
-        "local_time": told.local_time,
-        "revision": record.revision,
-        "disposition": record.disposition.value,
-        "reason": None if record.reason is None else record.reason.value,
-        "coalesced": None
-        if older is None
-        else {"first": rfc3339(older.first), "last": rfc3339(older.last), "count": older.count},
-        "run_id": record.run_id,
-        "session_id": record.session_id,
-        "links_erased_at": instant(record.links_erased_at),
-        "created_at": rfc3339(record.created_at),
-    }
-
-
-def revision_json(revision: Revision) -> dict[str, Any]:
-    """One revision of a definition (SCH-4)."""
-    return {
-        "revision": revision.revision,
-        "author": revision.author,
-        "created_at": rfc3339(revision.created_at),
-        "definition": revision.definition,
-    }
-
-
-def slot_json(slot: Slot) -> dict[str, Any]:
-    """One slot to come, as the preview shows it (CAD-8)."""
-    return {"at": rfc3339(slot.at), "local_time": slot.local_time, "offset": slot.offset, "note": slot.note}
-
-
-def explanation_json(found: Explanation) -> dict[str, Any]:
-    """The answer to why (DSP-9)."""
-    status = found.status
-    return {
-        "schedule_id": found.schedule_id,
-        "at": rfc3339(found.at),
-        "local_time": found.local_time,
-        "verdict": found.verdict.value,
-        "sentence": found.sentence,
-        "revision": found.revision,
-        "occurrence": None if found.told is None else occurrence_json(found.told),
-        "status": None
-        if status is None
-        else {
-            "status": status.status,
-            "at": rfc3339(from_micros(status.at)),
-            "by": status.by,
-            "reason": status.reason,
-        },
-        "before": instant(found.before),
-        "after": instant(found.after),
-    }

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from gnomon.services.agents import Agents
 from gnomon.services.api_keys import ApiKeys
+from gnomon.services.apply import Apply
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
 from gnomon.services.explain import Explain
@@ -52,6 +53,7 @@ class Services:
     run_now: RunNow
     runs: Runs
     explain: Explain
+    apply: Apply
     settings: Callable[[], list[dict[str, Any]]]
     readiness: Readiness
 
