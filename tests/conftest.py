@@ -1,15 +1,22 @@
 """What every test may ask for: a clock driven by hand, a real database, ids from a seed."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from gnomon.services.mint import Mint
 from gnomon.services.signal import Signal
 from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.testing.clock import FrozenClock, SeededEntropy
 from support.databases import START, open_database
+
+# The same examples in every run, so that a red test is red again; HYPOTHESIS_PROFILE=explore draws new ones.
+settings.register_profile("fixed", derandomize=True, database=None)
+settings.register_profile("explore")
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
 @pytest.fixture(scope="session")
