@@ -27,8 +27,8 @@ NOUN = Noun(
     (
         Column("slug", "slug"),
         Column("kind", "runtime.kind"),
+        Column("name", "name", cut=True),
         Column("enabled", "enabled"),
-        Column("name", "name"),
         Column("id", "id"),
     ),
     "There are no agents yet. `gnomon agents create --help` shows how to make one.",

@@ -206,6 +206,7 @@ def in_process(settings: "Settings") -> Api:
         base_url=LOCAL,
         headers={"Authorization": f"Bearer {token}"},
         timeout=TIMEOUT,
+        trust_env=False,
     )
     return Api(runner, client, center.stop, place=str(settings.database_path), local=True)
 

@@ -6,7 +6,7 @@ import typer
 
 from gnomon.cli.command import Talk, asking
 from gnomon.cli.nouns import Limit
-from gnomon.cli.terminal import Column, shown
+from gnomon.cli.terminal import Column
 
 COLUMNS = (
     Column("seq", "seq"),
@@ -14,7 +14,7 @@ COLUMNS = (
     Column("action", "action"),
     Column("subject", lambda entry: f"{entry['subject']['kind']} {entry['subject']['id']}"),
     Column("actor", "actor"),
-    Column("detail", lambda entry: shown(entry.get("detail"))[:60]),
+    Column("detail", lambda entry: entry.get("detail"), cut=True),
 )
 
 

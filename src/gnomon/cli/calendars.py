@@ -14,7 +14,7 @@ NOUN = Noun(
     (
         Column("slug", "slug"),
         Column("dates", lambda calendar: len(calendar.get("dates", []))),
-        Column("name", "name"),
+        Column("name", "name", cut=True),
         Column("id", "id"),
     ),
     "There are no calendars yet.",

@@ -80,9 +80,11 @@ DOCUMENT: dict[str, Any] = {
 
 def bring(out: Terminal, settings: "Settings") -> None:
     """Make what is missing of the demo, and let its first schedules run once, so that there is something to see."""
+    from gnomon.adapters import logs
     from gnomon.cli.api import in_process
     from gnomon.cli.apply import carry_out, planned
 
+    logs.configure(level="warning", as_json=False)
     api = in_process(settings)
     try:
         todo = [change for change in planned(api, DOCUMENT) if change.record is None]

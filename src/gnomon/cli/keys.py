@@ -13,8 +13,10 @@ NOUN = Noun(
     "key",
     (
         Column("id", "id"),
-        Column("opens", lambda key: key["scopes"] or f"{key['target']['kind']} {key['target']['id']}"),
-        Column("name", "name"),
+        Column(
+            "opens", lambda key: key["scopes"] or f"{key['target']['kind']} {key['target']['id']}", cut=True
+        ),
+        Column("name", "name", cut=True),
         Column("ends with", "hint"),
         Column("last used", "last_used_at"),
         Column("expires", "expires_at"),

@@ -46,8 +46,9 @@ def quoted(ref: str) -> str:
 
 
 def named(record: Mapping[str, Any]) -> str:
-    """How a record is called in a sentence."""
-    return " ".join(str(record[each]) for each in ("slug", "name", "id") if record.get(each))
+    """How a record is called in a sentence: its slug or its name, and its id."""
+    name = record.get("slug") or record.get("name")
+    return f"{name} ({record.get('id')})" if name else str(record.get("id"))
 
 
 def once(key: str | None) -> dict[str, str]:

@@ -13,7 +13,10 @@ COLUMNS = (
     Column("id", "id"),
     Column("status", "status"),
     Column("started", lambda run: run.get("started_at") or run.get("scheduled_for")),
-    Column("seconds", "duration_seconds"),
+    Column(
+        "seconds",
+        lambda run: None if run.get("duration_seconds") is None else round(run["duration_seconds"], 2),
+    ),
     Column("trigger", "trigger"),
     Column("target", "target.id"),
     Column("error", lambda run: (run.get("error") or {}).get("code")),

@@ -27,9 +27,9 @@ NOUN = Noun(
     "schedule",
     (
         Column("id", "id"),
+        Column("name", "name", cut=True),
         Column("status", "status"),
         Column("next slot", "next_fire_at"),
-        Column("name", "name"),
         Column("runs", "run_count"),
         Column("last slot", "last_fire_at"),
     ),

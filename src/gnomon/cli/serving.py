@@ -57,6 +57,7 @@ def worker(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
     settings = _settings(database_url=database_url)
     if not settings.works:
         raise Failed("GNOMON_WORK is off: this worker would do nothing.")
+    _log(settings)
     with _runner() as runner:
         runner.run(_work(out, settings))
 
@@ -76,21 +77,24 @@ def migrate(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
 
 
 def _settings(**flags: Any) -> "Settings":
-    from gnomon.adapters import logs
-    from gnomon.settings import LogFormat, load
+    from gnomon.settings import load
 
-    settings = load(**flags)
+    return load(**flags)
+
+
+def _log(settings: "Settings") -> None:
+    from gnomon.adapters import logs
+    from gnomon.settings import LogFormat
+
     chosen = settings.log_format
-    logs.configure(
-        level=settings.log_level,
-        as_json=chosen is LogFormat.JSON or (chosen is LogFormat.AUTO and not logs.is_terminal()),
-    )
-    return settings
+    as_json = chosen is LogFormat.JSON or (chosen is LogFormat.AUTO and not logs.is_terminal())
+    logs.configure(level=settings.log_level, as_json=as_json)
 
 
 def _serve(out: Terminal, settings: "Settings", *, work: bool | None = None, first_key: bool = False) -> None:
     from gnomon.edges.server import listen
 
+    _log(settings)
     sockets = listen(
         settings.host, settings.port
     )  # before the database is touched: a port in use changes nothing

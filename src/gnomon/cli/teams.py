@@ -26,9 +26,9 @@ NOUN = Noun(
     "team",
     (
         Column("slug", "slug"),
-        Column("nodes", lambda team: " ".join(node["id"] for node in team.get("nodes", []))),
+        Column("nodes", lambda team: " ".join(node["id"] for node in team.get("nodes", [])), cut=True),
         Column("output", "output"),
-        Column("name", "name"),
+        Column("name", "name", cut=True),
         Column("id", "id"),
     ),
     "There are no teams yet. `gnomon teams create -f FILE` makes one.",

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 GAP = 2
+SHORTEST = 20
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -23,11 +24,13 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 class Column:
     """One column of a list: its title, and how to find its text: a dotted path, or a function of the record.
 
-    The columns of a list stand in the order of their importance: what does not fit is dropped from the right.
+    The columns of a list stand in the order of their importance: what does not fit is dropped from the right. A text
+    that may be ``cut`` is shortened first, so that more columns fit; an id never is.
     """
 
     title: str
     source: str | Callable[[Mapping[str, Any]], Any]
+    cut: bool = False
 
     def text(self, record: Mapping[str, Any]) -> str:
         """What stands in this column for one record."""
@@ -113,7 +116,9 @@ class Terminal:
         print(f"{head} {CONTROL.sub('�', detail.replace('; errors lists them.', ':'))}", file=self._err)
         for fault in faults if detail != one else ():
             self.note(f"  {fault.get('field') or 'request'}: {fault.get('message')}")
-        if problem.get("request_id"):
+        if (
+            problem.get("request_id") and problem.get("status", 0) >= 500
+        ):  # what the server's log has under that id
             self.note(f"  (request {problem['request_id']})")
 
     @staticmethod
@@ -144,9 +149,15 @@ def shown(value: Any) -> str:
     return INSTANT.sub(r"\1 \2Z", str(value).replace("\n", " "))
 
 
+def _says_something(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_says_something(each) for each in value.values())
+    return value not in (None, "", [])
+
+
 def fields(record: Mapping[str, Any], indent: str = "") -> list[str]:
     """A record as ``name: value`` lines; what has no value is left out, what has parts is indented."""
-    names = [name for name, value in record.items() if value not in (None, "", [], {})]
+    names = [name for name, value in record.items() if _says_something(value)]
     width = max((len(name) for name in names), default=0) + 1
     lines = []
     for name in names:
@@ -170,16 +181,34 @@ def table(records: Sequence[Mapping[str, Any]], columns: Sequence[Column], width
     """A list as lines of at most ``width``; as blocks where not even its three first columns fit."""
     texts = [[column.text(record) for column in columns] for record in records]
     widths = [max(len(column.title), *(len(row[at]) for row in texts)) for at, column in enumerate(columns)]
-    count = len(columns)
-    while count > 3 and sum(widths[:count]) + GAP * (count - 1) > width:
-        count -= 1
-    if sum(widths[:count]) + GAP * (count - 1) > width:
-        return _blocks(texts, columns)
-    rows = [[column.title.upper() for column in columns], *texts]
-    return [
-        (" " * GAP).join(text.ljust(size) for text, size in zip(row[:count], widths, strict=False)).rstrip()
-        for row in rows
-    ]
+    for count in range(len(columns), min(2, len(columns) - 1), -1):
+        fitted = _fitted(widths[:count], columns, width)
+        if fitted is not None:
+            rows = [[column.title.upper() for column in columns], *texts]
+            return [_row(row, fitted) for row in rows]
+    return _blocks(texts, columns)
+
+
+def _fitted(widths: Sequence[int], columns: Sequence[Column], width: int) -> list[int] | None:
+    """The widths with which these columns fit, the longest of those that may be cut shortened first; or ``None``."""
+    fitted = list(widths)
+    over = sum(fitted) + GAP * (len(fitted) - 1) - width
+    while over > 0:
+        size, at = max(((size, at) for at, size in enumerate(fitted) if columns[at].cut), default=(0, 0))
+        if size <= SHORTEST:
+            return None
+        step = min(over, size - SHORTEST)
+        fitted[at] -= step
+        over -= step
+    return fitted
+
+
+def _row(texts: Sequence[str], widths: Sequence[int]) -> str:
+    cells = (
+        text if len(text) <= size else text[: size - 1] + "…"
+        for text, size in zip(texts, widths, strict=False)
+    )
+    return (" " * GAP).join(cell.ljust(size) for cell, size in zip(cells, widths, strict=False)).rstrip()
 
 
 def _blocks(texts: Sequence[Sequence[str]], columns: Sequence[Column]) -> list[str]:

@@ -1,28 +1,15 @@
 """Commands that ask nobody: preview, settings, version; help, exit codes, and how fast help is."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from support.product import gnomon
+
 pytestmark = pytest.mark.process
-
-
-def gnomon(*words: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GNOMON_")}
-    return subprocess.run(
-        [sys.executable, "-m", "gnomon", *words],
-        cwd=cwd,
-        env={**clean, "COLUMNS": "80", "NO_COLOR": "1", **env},
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
 
 
 def test_preview_shows_local_time_offset_and_what_moved(tmp_path: Path) -> None:

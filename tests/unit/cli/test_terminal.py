@@ -12,7 +12,7 @@ COLUMNS = (
     Column("id", "id"),
     Column("status", "status"),
     Column("next slot", "next_at"),
-    Column("name", "who.name"),
+    Column("name", "who.name", cut=True),
 )
 RECORDS: list[dict[str, Any]] = [
     {
@@ -37,8 +37,10 @@ def test_a_list_never_is_wider_than_the_terminal(width: int) -> None:
 def test_what_does_not_fit_is_dropped_from_the_right_and_then_becomes_blocks() -> None:
     assert table(RECORDS, COLUMNS, 200)[0].split("  ")[0] == "ID"
     assert "NAME" in table(RECORDS, COLUMNS, 200)[0]
-    assert "NAME" not in table(RECORDS, COLUMNS, 80)[0]
-    assert "NEXT SLOT" in table(RECORDS, COLUMNS, 80)[0]
+    assert "NAME" in table(RECORDS, COLUMNS, 80)[0]
+    assert table(RECORDS, COLUMNS, 80)[2].endswith("BBB…")
+    assert "NAME" not in table(RECORDS, COLUMNS, 65)[0]
+    assert "NEXT SLOT" in table(RECORDS, COLUMNS, 65)[0]
     assert table(RECORDS, COLUMNS, 30)[:3] == [
         "id:        sch_01hf2k00000000000000",
         "status:    active",
@@ -132,6 +134,7 @@ def test_json_is_the_answer_itself_and_nothing_else() -> None:
             {
                 "detail": "2 fields are wrong; errors lists them.",
                 "errors": [{"field": "a", "message": "no"}, {"field": "b", "message": "neither"}],
+                "status": 500,
                 "request_id": "req_1",
             },
             "Error: 2 fields are wrong:\n  a: no\n  b: neither\n  (request req_1)\n",

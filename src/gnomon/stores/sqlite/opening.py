@@ -41,10 +41,10 @@ _TABLE = """CREATE TABLE IF NOT EXISTS migrations (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"""
 
 
-def prepare(path: Path, clock: Clock, *, mounts: str | None = None) -> None:
+def prepare(path: Path, clock: Clock, *, mounts: str | None = None) -> list[migrations.Migration]:
     """Check ``path``, create the database if there is none, apply what is missing. Safe with two processes at once.
 
-    ``mounts`` is the text of the mount table, for tests.
+    Returns what this call applied itself. ``mounts`` is the text of the mount table, for tests.
 
     Raises:
         UnusableDatabase: with what is wrong and what to do; the file is as it was.
@@ -60,7 +60,7 @@ def prepare(path: Path, clock: Clock, *, mounts: str | None = None) -> None:
             raise UnusableDatabase(f"The folder {path.parent} can't be written to.", code="read_only")
     else:
         _inspect(path)
-    _migrate(path, clock)
+    return _migrate(path, clock)
 
 
 def applied(path: Path) -> dict[int, str]:
@@ -143,7 +143,7 @@ def file_system(path: Path, mounts: str | None = None) -> str | None:
     return kind
 
 
-def _migrate(path: Path, clock: Clock) -> None:
+def _migrate(path: Path, clock: Clock) -> list[migrations.Migration]:
     known = migrations.load("sqlite")
     try:
         raw = apsw.Connection(
@@ -153,8 +153,11 @@ def _migrate(path: Path, clock: Clock) -> None:
         connection = open_connection(path, clock, {})
         try:
             _switch_to_wal(connection, clock)
-            for migration in known:
-                connection.transaction("BEGIN IMMEDIATE", _step(connection, known, migration))
+            return [
+                migration
+                for migration in known
+                if connection.transaction("BEGIN IMMEDIATE", _step(connection, known, migration))
+            ]
         finally:
             connection.close()
     except apsw.Error as error:
@@ -181,18 +184,19 @@ def _switch_to_wal(connection: Connection, clock: Clock) -> None:
 
 def _step(
     connection: Connection, known: list[migrations.Migration], migration: migrations.Migration
-) -> Callable[[Tx], Awaitable[None]]:
-    """One migration inside its own transaction, unless another process was first."""
+) -> Callable[[Tx], Awaitable[bool]]:
+    """One migration inside its own transaction; false where another process was first."""
 
-    async def work(_tx: Tx) -> None:
+    async def work(_tx: Tx) -> bool:
         connection.script(_TABLE)
         if migration not in migrations.pending(dict(connection.rows(_VERSIONS)), known):
-            return
+            return False
         connection.script(migration.text)
         connection.script(
             "INSERT INTO migrations (number, name, checksum, applied_at) VALUES "  # noqa: S608 - our own file names
             f"({migration.number}, '{migration.name}', '{migration.checksum}', now_us())"
         )
         connection.script(f"PRAGMA application_id={APPLICATION_ID}")
+        return True
 
     return work
