@@ -73,6 +73,7 @@ class History:
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     injected: Counter[str] = field(default_factory=Counter)
     seen: Counter[str] = field(default_factory=Counter)
+    births: dict[str, float] = field(default_factory=dict)
     calm: bool = False
     latest_wall: int = 0
     ended_wall: int = 0

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gnomon.domain.errors import Unavailable
 from support.history import Change, History
 
 TERMINAL = {"succeeded", "failed", "timed_out", "cancelled", "lost"}
@@ -20,6 +21,7 @@ ALLOWED = {
 } | {("running", status) for status in TERMINAL}
 HANDS = {"kill", "freeze", "outage", "lost_answer", "block", "stop"}
 LONGEST_FAULT = 130.0  # a heartbeat that was missed is felt for so long after the fault
+PATIENCE = 40.0
 SWEEP_SECONDS, HEARTBEAT_TIMEOUT = 60.0, 120.0
 Check = Callable[[History], Iterator[str]]
 
@@ -29,8 +31,9 @@ def no_crash(history: History) -> Iterator[str]:
     yield from history.crashes
     expected = {"attempt_failed_inside"}  # a runtime that breaks, as drawn
     for entry in history.log:
-        if entry.get("exc_info") and entry["event"] not in expected:
-            yield f"{entry['event']}: {entry.get('exc_info')!r}"
+        error = entry.get("exception")
+        if error is not None and not isinstance(error, Unavailable) and entry["event"] not in expected:
+            yield f"{entry['event']}: {error!r}"
 
 
 def one_run_for_each_slot(history: History) -> Iterator[str]:
@@ -142,13 +145,22 @@ def losses_have_causes(history: History) -> Iterator[str]:
         if new["status"] == "running" and old["status"] != "running":
             claimed[change.subject] = change
         elif old["status"] == "running" and change.actor != claimed[change.subject].actor:
-            taken = new["status"] == "lost" or new["status"] == "queued"
             claim = claimed[change.subject]
-            if taken and not history.touched(claim.actor, claim.at, change.at, HANDS, LONGEST_FAULT):
+            if new["status"] not in ("lost", "queued"):
+                continue
+            if _by_a_newborn(history, claim, change):
+                history.seen["taken by a newborn after a jump"] += 1
+            elif not history.touched(claim.actor, claim.at, change.at, HANDS, LONGEST_FAULT):
                 yield (
                     f"run {change.subject}, held by {claim.actor} since {claim.at:.1f}, was taken at {change.at:.1f} "
                     f"by {change.actor}, and nothing had happened to it"
                 )
+
+
+def _by_a_newborn(history: History, claim: Change, taken: Change) -> bool:
+    """A process that starts just after the clock was set has no reading from before: it can't know (RUN-5b)."""
+    born = history.births[taken.actor]
+    return any(f.kind == "jump" and claim.at - 1_000 <= f.begin <= born for f in history.faults) and born > claim.at
 
 
 def the_dead_are_recovered(history: History) -> Iterator[str]:
@@ -225,6 +237,29 @@ def calm_means_calm(history: History) -> Iterator[str]:
             yield f"claim {entry['fence']} of {entry['subject_id']} came to nothing"
 
 
+def lost_claims_come_back(history: History) -> Iterator[str]:
+    """RUN-5a: a claim whose answer was lost is asked for, not locked for its lease, where its maker lives on."""
+    lost = {(fault.process, fault.begin) for fault in history.faults if fault.kind == "lost_answer"}
+    later: dict[str, list[float]] = defaultdict(list)
+    for hit in history.hits:
+        later[hit.run_id].append(hit.begin)
+    changes = history.journal.of("run")
+    for change in changes:
+        if change.new["status"] != change.old["status"]:
+            later[change.subject].append(change.at)
+    for change in changes:
+        claimed = change.new["status"] == "running" and change.old["status"] != "running"
+        if not claimed or (change.actor, change.at) not in lost:
+            continue
+        until = change.at + PATIENCE
+        others = [f for f in history.faults if (f.process, f.begin) != (change.actor, change.at)]
+        if any(f.touches(change.actor, change.at, until, PATIENCE) for f in others):
+            continue
+        history.seen["lost claims followed"] += 1
+        if not any(change.at < at <= until for at in later[change.subject]):
+            yield f"the claim of {change.subject} by {change.actor} at {change.at:.1f} was lost and never asked for"
+
+
 CHECKS: tuple[Check, ...] = (
     no_crash,
     one_run_for_each_slot,
@@ -238,5 +273,6 @@ CHECKS: tuple[Check, ...] = (
     the_dead_are_recovered,
     records_agree,
     streaks_add_up,
+    lost_claims_come_back,
     calm_means_calm,
 )

@@ -7,7 +7,8 @@ faults at all: there nothing may be lost, skipped for want of time, or refused.
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+import sys
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -15,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from structlog.testing import LogCapture
 
 from gnomon.domain.errors import GnomonError
 from gnomon.domain.run import RunStatus
@@ -43,7 +43,7 @@ BEGIN = START + timedelta(seconds=17)  # no slot's instant, and inside a minute
 class Script:
     """What one simulation is made of."""
 
-    storm_seconds: float = 2_400.0
+    storm_seconds: float = 5_400.0
     calm_share: float = 0.15
     resumes: bool = True
     jumps: bool = True
@@ -55,8 +55,8 @@ def simulate(
 ) -> History:
     """Run the world of one seed; ``changed`` queries replace the product's own."""
     before = structlog.get_config()
-    capture = LogCapture()
-    structlog.configure(processors=[capture], cache_logger_on_first_use=False)
+    log: list[dict[str, Any]] = []
+    structlog.configure(processors=[partial(_capture, log)], cache_logger_on_first_use=False)
     world = World(seed, folder, script or Script(), dict(queries.load("sqlite")) | dict(changed or {}))
     try:
         world.loop.run(world.live())
@@ -66,9 +66,16 @@ def simulate(
             process.database.shut()
         world.office.shut()
     history = world.history
-    history.log = list(capture.entries)
+    history.log = log
     history.crashes += [str(error.get("exception") or error["message"]) for error in world.loop.errors]
     return history
+
+
+def _capture(log: list[dict[str, Any]], _: Any, level: str, entry: MutableMapping[str, Any]) -> str:
+    if entry.get("exc_info"):
+        entry["exception"] = sys.exc_info()[1]
+    log.append({**entry, "level": level})
+    raise structlog.DropEvent
 
 
 class World:
@@ -135,7 +142,7 @@ class World:
         if not living:
             return
         process = self.rng.choice(living)
-        deeds = list(PEOPLE)
+        deeds = list(PEOPLE) * 2
         if not self.history.calm:
             deeds += FAULTS
             if self.script.tilt:
@@ -271,7 +278,7 @@ def sleep(world: World, process: SimProcess) -> None:
             each.freeze()
     world.history.seen["suspended"] += 1
     others = [each for each in world.places if each is not None]
-    world.later(world.rng.choice((200.0, 2_000.0, 9_000.0)), lambda: [each.lift("freeze") for each in others] and None)
+    world.later(world.rng.choice((200.0, 700.0, 2_000.0)), lambda: [each.lift("freeze") for each in others] and None)
 
 
 def stop(world: World, process: SimProcess) -> None:
@@ -311,5 +318,5 @@ def cancel(world: World, process: SimProcess) -> None:
         world._person(process, partial(process.person.runs.cancel, world.rng.choice(rows)[0], "bo"))
 
 
-PEOPLE = (pause, resume, resume, run_now, cancel)
-FAULTS = (kill, kill, freeze, freeze, block, outage, outage, lose_answer, lose_answer, jump, sleep, stop)
+PEOPLE = (pause, resume, resume, resume, run_now, cancel)
+FAULTS = (kill, freeze, block, outage, lose_answer, jump, stop) * 3 + (kill, freeze, sleep)

@@ -74,7 +74,7 @@ class SimProcess:
         self.engine: Engine = self.lane.context.run(self._build, runtime)
         self.alive = True
         self.standing: dict[str, Fault] = {}
-        self.born_at = machine.loop.time()
+        machine.history.births[self.name] = machine.loop.time()
         self.tasks: list[asyncio.Task[Any]] = []
         self.do(self._live())
 
