@@ -1,0 +1,64 @@
+"""`docs/reference/audit.md`: every action of the audit log, with what it says and what its detail holds."""
+
+from collections.abc import Iterator
+
+from gnomon.domain.audit import Action
+from support.reference.markdown import table
+
+HEAD = """
+# The audit log
+
+An entry has `seq` (it grows), `at`, `actor`, `action`, `subject` (`{"kind", "id"}`), `fence` where there is one, and
+`detail`. It is written in the transaction of what it tells, so that neither is there without the other. The database
+itself refuses an update, and a deletion above the retention floor.
+
+The actor is a key's id for what came over HTTP, `operator` for the command line that opens the database itself, a
+process's id for claims and releases of runs, and `dispatcher` or `watchdog` for what those two decide. Instants in a
+detail are microseconds since 1970 where one of the two wrote it, RFC 3339 where a person asked.
+
+`GET /v1/audit?after=SEQ&action=&subject=` and `gnomon audit` read it forward.
+
+Each `CLAIM` is ended by one `RELEASE` or one `EXPIRE` with the same run and fence; a claim that a shutdown gave back
+before anything was sent has neither.
+
+## Actions
+"""
+
+ACTIONS = {
+    Action.CLAIM: ("run", "a process has taken a run", "`attempt`; or the slot, where the run was born claimed"),
+    Action.RELEASE: ("run", "the claim was ended by its holder", "`status`; `queued` is another attempt to come"),
+    Action.EXPIRE: ("run", "the claim was ended by the sweep", "`owner`, `why` (`lease`, `heartbeat`), `outcome`"),
+    Action.FENCED: ("run", "a write came with an old fence and changed nothing", ""),
+    Action.FIRE: ("schedule", "a slot fired, its run went into the queue", "`nominal_fire_at`, `run_id`"),
+    Action.SKIP: ("schedule", "a slot was skipped or missed", "`nominal_fire_at`, `reason`, `coalesced`"),
+    Action.CREATE: ("any record", "it was made", ""),
+    Action.UPDATE: ("any record", "it was edited", "of a schedule `revision`, `fields`, `next_fire_at`"),
+    Action.DELETE: ("any record", "it was deleted", ""),
+    Action.PAUSE: ("schedule", "a person paused it", "`reason`, `until`"),
+    Action.RESUME: ("schedule", "it goes on, by a person or because its pause is over", "`from`, `next_fire_at`"),
+    Action.COMPLETE: ("schedule", "it ran out of slots", "`reason`"),
+    Action.FAIL_OUT: ("schedule", "failures in a row stopped it", "`run_id`, `failures`, `limit`, `error`"),
+    Action.WARN: ("schedule", "half of its failure limit is reached", "as `FAIL_OUT`"),
+    Action.DISABLE: ("schedule", "its target was deleted", "`reason`"),
+    Action.SET_ASIDE: ("schedule", "its next slot can't be computed", "`error`, `next_fire_at`"),
+    Action.REALIGN: ("schedule", "its next slot was computed anew", "`from`, `to`"),
+    Action.RUN_NOW: ("schedule", "a person ran it", "`run_id`"),
+    Action.CANCEL: ("run", "it was asked to stop", "`reason`"),
+    Action.ERASE: ("session", "it was erased", ""),
+    Action.REVOKE: ("key", "it was revoked", ""),
+}
+NOT_WRITTEN = {
+    Action.RENEW: "in the list, and not written by this version: a renewal says nothing but that time has passed",
+    Action.CLOCK_JUMP: "in the list, and not written by this version: a jump is a warning in the log",
+}
+
+
+def audit_page() -> str:
+    """The whole page."""
+    return "\n".join([HEAD.strip(), "", *_rows()]) + "\n"
+
+
+def _rows() -> Iterator[str]:
+    rows = [(f"`{action}`", subject, says, detail) for action, (subject, says, detail) in ACTIONS.items()]
+    rows += [(f"`{action}`", "", says, "") for action, says in NOT_WRITTEN.items()]
+    yield from table(("action", "about", "says", "detail"), rows)
