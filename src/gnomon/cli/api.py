@@ -44,9 +44,16 @@ class Api:
         """The body of a GET."""
         return self.answer("GET", path, query=query).json()
 
-    def post(self, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None) -> Any:
+    def post(
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        query: Query | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
         """The body of the answer to a POST."""
-        return _body(self.answer("POST", path, body, headers=headers))
+        return _body(self.answer("POST", path, body, query=query, headers=headers))
 
     def patch(self, path: str, body: Any, *, headers: Mapping[str, str] | None = None) -> Any:
         """The body of the answer to a PATCH."""
@@ -85,16 +92,6 @@ class Api:
         if answer.is_success:
             return answer
         raise Failed(self._problem(answer))
-
-    def every(self, path: str, query: Query | None = None) -> Iterator[dict[str, Any]]:
-        """Every record of a list, page by page."""
-        cursor: str | None = None
-        while True:
-            page = self.get(path, {**(query or {}), "limit": 200, "cursor": cursor})
-            yield from page["items"]
-            cursor = page.get("next_cursor")
-            if cursor is None:
-                return
 
     def events(self, path: str) -> Iterator[tuple[str, Any]]:
         """An event stream of a server, as (event, data) pairs, until it ends."""

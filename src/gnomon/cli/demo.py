@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from gnomon.cli.terminal import Terminal
 
 if TYPE_CHECKING:
+    from gnomon.cli.api import Api
     from gnomon.settings import Settings
 
 DOCUMENT: dict[str, Any] = {
@@ -79,19 +80,18 @@ DOCUMENT: dict[str, Any] = {
 
 
 def bring(out: Terminal, settings: "Settings") -> None:
-    """Make what is missing of the demo, and let its first schedules run once, so that there is something to see."""
+    """Make what is missing of the demo, and let its new schedules run once, so that there is something to see."""
     from gnomon.adapters import logs
     from gnomon.cli.api import in_process
-    from gnomon.cli.apply import carry_out, planned
 
     logs.configure(level="warning", as_json=False)
     api = in_process(settings)
     try:
-        todo = [change for change in planned(api, DOCUMENT) if change.record is None]
-        made = [carry_out(api, change) for change in todo]
-        for record in made:
-            if str(record["id"]).startswith("sch_"):
-                api.post(f"/schedules/{record['id']}/run", {})
+        missing = _missing(api)
+        made = api.post("/apply", missing)["items"] if missing else []
+        for change in made:
+            if change["section"] == "schedules":
+                api.post(f"/schedules/{change['id']}/run", {})
     finally:
         api.close()
     out.line(
@@ -99,3 +99,14 @@ def bring(out: Terminal, settings: "Settings") -> None:
         if made
         else "The demo is in place already."
     )
+
+
+def _missing(api: "Api") -> dict[str, list[dict[str, Any]]]:
+    """The part of the demo that is not there. What somebody has changed since is theirs, and stays."""
+    plan = api.post("/apply", DOCUMENT, query={"dry_run": True})["items"]
+    definitions = [(section, definition) for section, inner in DOCUMENT.items() for definition in inner]
+    missing: dict[str, list[dict[str, Any]]] = {}
+    for change, (section, definition) in zip(plan, definitions, strict=True):
+        if change["step"] == "create":
+            missing.setdefault(section, []).append(definition)
+    return missing
