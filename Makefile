@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help up demo test check fmt bench sim chaos clean
+.PHONY: help up demo test check fmt docs bench sim chaos clean
 
 help:                ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -35,6 +35,10 @@ test: check               ## everything: check, then every test
 fmt: $(VENV)/test.stamp   ## format, and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(VENV)/test.stamp  ## write the reference pages anew, from the program itself
+	$(BIN)/python -m gnomon.cli.reference
+	PYTHONPATH=tests $(BIN)/python -m support.reference
 
 $(VENV)/bench.stamp: $(VENV)/test.stamp
 	@$(PIP) -e '.[bench]' && touch $@
