@@ -16,6 +16,7 @@ from gnomon.ports.clock import Clock, Entropy
 _log = structlog.get_logger()
 _GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
+_PATH_BYTES = 300
 _HUNG_UP = 499  # in the log and the figures alone; nobody is left to read it
 
 
@@ -75,7 +76,7 @@ class Exchange:
                 "request",
                 request_id=request_id,
                 method="HEAD" if out.head else scope["method"],
-                path=scope["path"],
+                path=_path(scope),
                 status=out.status or _HUNG_UP,
                 duration_seconds=round(seconds, 6),
                 actor=getattr(scope["state"].get("caller"), "actor", None),
@@ -107,6 +108,12 @@ class _Sending:
         if b"cache-control" not in present:
             headers.append((b"cache-control", b"no-store"))
         message["headers"] = headers
+
+
+def _path(scope: Scope) -> str:
+    """The path for the log: as it came, so that nothing in it breaks a line; cut, and with no key in it."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode("ascii", "backslashreplace")
+    return problems.masked(str(raw[:_PATH_BYTES], "ascii", "backslashreplace"))
 
 
 def _given_id(scope: Scope) -> str | None:

@@ -4,6 +4,7 @@ A code is stable and means one thing. Nothing of the request is ever echoed here
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ from gnomon.domain.errors import (
 )
 
 MEDIA_TYPE = "application/problem+json"
+_KEY_TEXT = re.compile(r"gnk_[A-Za-z0-9_-]{8,}")
 RETRY_SECONDS = 1
 
 _BY_CODE = {
@@ -117,7 +119,7 @@ def response(body: dict[str, Any], headers: Mapping[str, str] | None = None) -> 
         sent.setdefault("Retry-After", str(RETRY_SECONDS))
     if "retry_after_seconds" in body:
         sent["Retry-After"] = str(max(1, -int(-float(body["retry_after_seconds"]) // 1)))
-    return Response(json.dumps(body), status, sent, MEDIA_TYPE)
+    return Response(masked(json.dumps(body)), status, sent, MEDIA_TYPE)
 
 
 async def on_error(request: Request, error: Exception) -> Response:
@@ -150,6 +152,11 @@ async def on_http(request: Request, error: Exception) -> Response:
     code, detail = _BY_STATUS.get(error.status_code, _BY_STATUS[400])
     status = error.status_code if error.status_code in _BY_STATUS else 400
     return response(document(status, code, detail, request_id(request)), headers)
+
+
+def masked(text: str) -> str:
+    """A text with every API key in it made useless: for whatever goes to a person or a log."""
+    return _KEY_TEXT.sub("gnk_***", text)
 
 
 def internal(request_id: str) -> Response:
