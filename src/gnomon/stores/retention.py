@@ -1,0 +1,39 @@
+"""Deleting what is too old, in bounded batches. One method per query of ``sql/retention.sql``."""
+
+from gnomon.stores.database import Tx
+
+
+async def old_runs(tx: Tx, before_id: str, limit: int) -> int:
+    """Delete finished runs whose id is below ``before_id`` with all that hangs on them; how many there were."""
+    gone = [
+        {"id": run_id, "session_id": session_id}
+        for run_id, session_id in await tx.tuples("retention.old_runs", before_id=before_id, limit=limit)
+    ]
+    ids = [{"id": run["id"]} for run in gone]
+    for name in ("attempts", "checkpoints", "events"):
+        await tx.many(f"retention.{name}", ids)
+    await tx.many("retention.turn", gone)
+    await tx.many("retention.session", [{"session_id": run["session_id"]} for run in gone])
+    return len(gone)
+
+
+async def raise_floor(tx: Tx, occurrences_before: int, audit_before: int) -> None:
+    """Let what is older be deleted; the floor never sinks."""
+    await tx.run("retention.raise_floor", occurrences_before=occurrences_before, audit_before=audit_before)
+
+
+async def next_ledger(tx: Tx, after: str) -> str | None:
+    """The next schedule, by id, that has any slot in the ledger."""
+    row = await tx.one("retention.next_ledger", after=after)
+    return None if row is None else row["schedule_id"]
+
+
+async def old_occurrences(tx: Tx, schedule_id: str, before: int, limit: int) -> int:
+    """Delete a schedule's slots before an instant, all but its two newest; how many there were."""
+    rows = await tx.tuples("retention.old_occurrences", schedule_id=schedule_id, before=before, limit=limit)
+    return len(rows)
+
+
+async def old_audit(tx: Tx, before: int, limit: int) -> int:
+    """Delete audit entries before an instant; how many there were."""
+    return len(await tx.tuples("retention.old_audit", before=before, limit=limit))

@@ -1,0 +1,54 @@
+-- What is too old to keep: run history by its own age, the slot ledger and the audit by theirs (RUN-11, DSP-9a).
+
+-- name: old_runs
+DELETE FROM runs WHERE id IN (
+    SELECT id FROM runs WHERE id < :before_id AND finished_at IS NOT NULL ORDER BY id LIMIT :limit
+)
+RETURNING id, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id;
+
+-- name: turn
+DELETE FROM turns WHERE session_id = :session_id AND run_id = :id;
+
+-- name: session
+DELETE FROM sessions
+WHERE id = :session_id AND erased_at IS NULL
+  AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = sessions.id)
+  AND NOT EXISTS (SELECT 1 FROM schedules WHERE schedules.session_id = sessions.id AND schedules.deleted_at IS NULL);
+
+-- name: attempts
+DELETE FROM attempts WHERE run_id = :id;
+
+-- name: checkpoints
+DELETE FROM checkpoints WHERE run_id = :id;
+
+-- name: events
+DELETE FROM run_events WHERE run_id = :id;
+
+-- name: raise_floor
+UPDATE retention_floor SET
+    occurrences_before = CASE WHEN :occurrences_before > occurrences_before THEN :occurrences_before
+        ELSE occurrences_before END,
+    audit_before = CASE WHEN :audit_before > audit_before THEN :audit_before ELSE audit_before END
+WHERE id = 1;
+
+-- name: next_ledger
+SELECT min(schedule_id) AS schedule_id FROM occurrences WHERE schedule_id > :after;
+
+-- name: old_occurrences
+DELETE FROM occurrences WHERE schedule_id = :schedule_id AND nominal_fire_at IN (
+    SELECT nominal_fire_at FROM occurrences
+    WHERE schedule_id = :schedule_id AND nominal_fire_at < :before
+      AND nominal_fire_at < (
+          -- the two newest stay, whatever their age: the ledger never forgets where a schedule stands
+          SELECT min(nominal_fire_at) FROM (
+              SELECT nominal_fire_at FROM occurrences WHERE schedule_id = :schedule_id
+              ORDER BY nominal_fire_at DESC LIMIT 2
+          ) AS newest
+      )
+    ORDER BY nominal_fire_at LIMIT :limit
+)
+RETURNING nominal_fire_at;
+
+-- name: old_audit
+DELETE FROM audit WHERE seq IN (SELECT seq FROM audit WHERE at < :before ORDER BY seq LIMIT :limit)
+RETURNING seq;
