@@ -37,7 +37,6 @@ fmt: $(VENV)/test.stamp   ## format, and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 docs: $(VENV)/test.stamp  ## write the reference pages anew, from the program itself
-	$(BIN)/python -m gnomon.cli.reference
 	PYTHONPATH=tests $(BIN)/python -m support.reference
 
 $(VENV)/bench.stamp: $(VENV)/test.stamp
