@@ -230,21 +230,16 @@ def read_instant(text: str) -> datetime:
 
 
 def merged(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A written form with a patch laid over it: objects are merged, null takes a field back to its default (RFC 7396).
+    """A written form with a patch laid over it: a field replaces what stands, null takes it back to its default.
 
-    Where both say ``kind`` and differ, the new object replaces the old one whole.
+    Objects are merged field by field (``limits``), but for those that say their kind (``runtime``): they are replaced
+    whole.
     """
-    found = dict(current)
+    found = {**current, **given}
     for name, value in given.items():
-        old = found.get(name)
-        if (
-            isinstance(value, dict)
-            and isinstance(old, dict)
-            and value.get("kind", old.get("kind")) == old.get("kind")
-        ):
-            found[name] = {k: v for k, v in merged(old, value).items() if v is not None}
-        else:
-            found[name] = value
+        old = current.get(name)
+        if isinstance(value, dict) and isinstance(old, dict) and "kind" not in old:
+            found[name] = {**old, **value}
     return found
 
 

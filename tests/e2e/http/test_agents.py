@@ -11,7 +11,7 @@ from support.api import AGENT, Api
 from support.rows import add_run, add_schedule, execute, one
 
 HOURLY = '{"unit":"hour","every":1,"zone":"UTC"}'
-HTTP = {"slug": "hook", "runtime": {"kind": "http", "url": "https://example.com/"}}
+HTTP: dict[str, Any] = {"slug": "hook", "runtime": {"kind": "http", "url": "https://example.com/"}}
 
 
 async def test_an_agent_is_made_read_listed_edited_and_deleted(admin: httpx2.AsyncClient) -> None:
@@ -132,6 +132,19 @@ async def test_null_takes_a_field_back_to_its_default_and_objects_are_merged(
     agent = (await admin.patch("/v1/agents/writer", json=patch)).json()
     assert (agent["timeout_seconds"], agent["daily_cap"]) == (300, None)
     assert agent["limits"] == {"output_bytes": None, "model_calls": 3, "cost": None}
+
+
+async def test_a_runtime_is_replaced_whole(admin: httpx2.AsyncClient) -> None:
+    """What a patch leaves out of it is gone, as with a target or a cadence."""
+    url = HTTP["runtime"]["url"]
+    await admin.post(
+        "/v1/agents", json={**HTTP, "runtime": {"kind": "http", "url": url, "headers": {"A": "b"}}}
+    )
+    edited = await admin.patch("/v1/agents/hook", json={"runtime": {"kind": "http", "url": f"{url}v2"}})
+    assert edited.json()["runtime"] == {"kind": "http", "url": f"{url}v2"}
+    assert "secret" not in edited.json()
+    partial = await admin.patch("/v1/agents/hook", json={"runtime": {"url": url}})
+    assert (partial.status_code, partial.json()["errors"][0]["field"]) == (422, "runtime.kind")
 
 
 async def test_a_slug_does_not_change(admin: httpx2.AsyncClient) -> None:

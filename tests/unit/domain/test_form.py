@@ -151,11 +151,11 @@ def test_a_message_never_quotes_a_value(secret: str) -> None:
     assert not any(secret in fault.message for fault in form.faults if secret.strip())
 
 
-def test_a_patch_merges_objects_resets_with_null_and_replaces_another_kind() -> None:
+def test_a_patch_merges_objects_resets_with_null_and_replaces_what_has_a_kind() -> None:
     current = {"name": "a", "limits": {"cost": 1, "calls": 2}, "runtime": {"kind": "http", "url": "u"}}
-    assert merged(current, {"limits": {"cost": None, "bytes": 3}})["limits"] == {"calls": 2, "bytes": 3}
+    limits = merged(current, {"limits": {"cost": None, "bytes": 3}})["limits"]
+    assert limits == {"cost": None, "calls": 2, "bytes": 3}
     assert merged(current, {"name": None})["name"] is None
-    assert merged(current, {"runtime": {"url": "v"}})["runtime"] == {"kind": "http", "url": "v"}
-    other = {"kind": "python", "path": "m:f"}
-    assert merged(current, {"runtime": other})["runtime"] == other
+    for runtime in ({"kind": "http", "url": "v"}, {"kind": "python", "path": "m:f"}, {"url": "v"}, 5, None):
+        assert merged(current, {"runtime": runtime})["runtime"] == runtime
     assert current["limits"] == {"cost": 1, "calls": 2}

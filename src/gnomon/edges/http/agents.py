@@ -81,9 +81,9 @@ class _AgentFields(Written):
 
 
 class AgentEdit(_AgentFields):
-    """A patch of an agent: objects are merged, null takes a field back to its default."""
+    """A patch of an agent: ``limits`` are merged, ``runtime`` is replaced whole, null brings a default back."""
 
-    runtime: dict[str, Any] | None = Field(None, description="Of another kind: replaced; else merged")
+    runtime: RuntimeShape | None = None
 
 
 class AgentWrite(_AgentFields):
