@@ -54,11 +54,9 @@ async def test_every_fault_of_the_graph_and_of_the_shape_is_in_one_answer(admin:
     answer = await admin.post("/v1/teams", json={**BROKEN, "daily_cap": 0, "colour": "red"})
     assert answer.status_code == 422
     errors = {error["field"]: error["message"] for error in answer.json()["errors"]}
-    assert {"daily_cap", "colour"} <= errors.keys()
-    graph = (await admin.post("/v1/teams", json=BROKEN)).json()["errors"]
-    fields = {error["field"] for error in graph}
-    assert {"nodes", "nodes.1.agent", "nodes.1.query", "nodes.2.after", "output"} <= fields
-    assert any("cycle" in error["message"] for error in graph)
+    shape = {"daily_cap", "colour"}
+    assert shape | {"nodes", "nodes.1.agent", "nodes.1.query", "nodes.2.after", "output"} <= errors.keys()
+    assert "cycle" in errors["nodes"]
 
 
 async def test_a_draft_may_have_faults_until_it_is_enabled(admin: httpx2.AsyncClient) -> None:

@@ -118,11 +118,12 @@ def _check_type(request: Request) -> None:
 
 
 def _walk(value: Any, path: str, depth: int, faults: list[Fault]) -> None:
-    if depth > DEPTH + 1:
-        raise _malformed(f"it is nested more than {DEPTH} deep")
     if isinstance(value, str):
         _check_text(value, path, faults)
-    elif isinstance(value, dict):
+        return
+    if isinstance(value, (dict, list)) and depth > DEPTH:
+        raise _malformed(f"it is nested more than {DEPTH} deep")
+    if isinstance(value, dict):
         for name, inner in value.items():
             _check_text(name, path, faults)
             _walk(inner, f"{path}.{name[:64]}" if path else name[:64], depth + 1, faults)
