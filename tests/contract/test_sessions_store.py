@@ -4,8 +4,9 @@ import pytest
 
 from gnomon.domain.instants import from_micros
 from gnomon.domain.session import Session
-from gnomon.stores import sessions
+from gnomon.stores import queries, sessions
 from gnomon.stores.database import CheckViolation, Database
+from gnomon.stores.sqlite.database import SqliteDatabase
 from support.databases import START
 from support.rows import AT, OCCURRENCE, RUN, add, add_run, add_turn, execute, one
 
@@ -99,6 +100,17 @@ async def test_the_ledger_allows_both_links_or_the_stamp(database: Database) -> 
     ):
         with pytest.raises(CheckViolation):
             await execute(database, f"UPDATE occurrences SET {change}")
+
+
+@pytest.mark.parametrize("words", ["find", "turns", "unfinished", "erase_links", "erase_runs", "erase_turns"])
+async def test_no_statement_reads_a_whole_table(database: SqliteDatabase, words: str) -> None:
+    """A session is erased through its own turns, however long the ledger is."""
+    text = queries.load("sqlite")[f"sessions.{words}"].text
+    given = {"id": SESSION, "after": "", "limit": 9}
+    wanted = {name: value for name, value in given.items() if f":{name}" in text}
+    plan = await execute(database, f"EXPLAIN QUERY PLAN {text}", **wanted)
+    assert plan
+    assert not any(step["detail"].startswith("SCAN") for step in plan), plan
 
 
 async def test_an_unfinished_run_of_the_session_is_found(database: Database) -> None:

@@ -101,7 +101,7 @@ class ApiKeys:
                 revoked_at=None,
             )
             created_at = await api_keys.insert(tx, key, hashed(text, pepper))
-            await _note(tx, caller, Action.CREATE, key.id, {"scopes": list(key.scopes)})
+            await _note(tx, caller, Action.CREATE, key.id, _opened(key))
             return NewKey(replace(key, created_at=from_micros(created_at)), text)
 
         return await self._database.write(lambda tx: run_once(tx, once, work))
@@ -224,6 +224,12 @@ def _refuse_more(caller: Caller, scopes: tuple[str, ...]) -> None:
             code="scope_exceeds_caller",
             data={"scopes": missing},
         )
+
+
+def _opened(key: ApiKey) -> dict[str, object]:
+    if key.target is None:
+        return {"scopes": list(key.scopes)}
+    return {"target": {"kind": key.target.kind.value, "id": key.target.id}}
 
 
 def _there(key: ApiKey | None, key_id: str) -> ApiKey:

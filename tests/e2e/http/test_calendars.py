@@ -2,7 +2,7 @@
 
 import httpx2
 
-from support.api import Api
+from support.api import AGENT, Api
 from support.rows import add_schedule
 
 DE = {"slug": "de", "name": "Germany", "dates": ["2026-12-25", "2026-12-26"]}
@@ -30,6 +30,25 @@ async def test_a_calendar_in_use_stays(api: Api, admin: httpx2.AsyncClient) -> N
     answer = await admin.delete("/v1/calendars/de")
     assert (answer.status_code, answer.json()["code"]) == (409, "calendar_in_use")
     assert answer.json()["schedules"] == ["sch_user"]
+
+
+async def test_a_changed_calendar_moves_the_next_slots_of_who_uses_it(admin: httpx2.AsyncClient) -> None:
+    """CAD-9: in the transaction of the change, and told in the audit."""
+    await admin.post("/v1/agents", json=AGENT)
+    await admin.post("/v1/calendars", json={"slug": "de"})
+    written = {
+        "name": "daily",
+        "target": {"kind": "agent", "id": "writer"},
+        "cadence": {"unit": "day", "at": "12:00", "calendar": "de"},
+    }
+    made = (await admin.post("/v1/schedules", json=written)).json()
+    assert made["next_fire_at"] == "2026-11-29T12:00:00Z"
+    for dates, day in ((["2026-11-29", "2026-11-30"], "12-01"), (["2026-11-30"], "11-29")):
+        await admin.patch("/v1/calendars/de", json={"dates": dates})
+        found = (await admin.get(f"/v1/schedules/{made['id']}")).json()
+        assert found["next_fire_at"] == f"2026-{day}T12:00:00Z"
+    entries = (await admin.get("/v1/audit", params={"subject": made["id"], "action": "REALIGN"})).json()
+    assert len(entries["items"]) == 2
 
 
 async def test_a_preview_leaves_a_calendar_s_dates_out(admin: httpx2.AsyncClient) -> None:
