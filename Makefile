@@ -51,5 +51,8 @@ sim: $(VENV)/test.stamp   ## the seeded simulator, 1,000 seeds
 chaos: $(VENV)/test.stamp ## real processes, killed and frozen
 	$(BIN)/pytest tests/chaos --long
 
+mutants: $(VENV)/test.stamp ## take each guard out and see its test go red
+	$(BIN)/python tests/support/mutants.py
+
 clean:               ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -16,7 +16,6 @@ LONGER_FILES: dict[str, tuple[int, str]] = {
         "one write and its last resort: cut apart, neither half could be read alone",
     ),
     "services/slot_plan.py": (320, "one decision becomes one set of rows; most lines are their columns"),
-    "edges/http/schedule_shapes.py": (310, "one wire form with its examples"),
 }
 LONGER_FUNCTIONS: dict[str, tuple[int, str]] = {
     "services/engine.py:__init__": (75, "a list: the parts of one process, each built once, top to bottom"),

@@ -6,10 +6,20 @@ from typing import Any
 import pytest
 
 from gnomon.stores import runs
-from gnomon.stores.database import Database, Row, UniqueViolation
+from gnomon.stores.database import Database, Row, UniqueViolation, Value
 from gnomon.stores.runs import NewRun
 from gnomon.testing.clock import FrozenClock
-from support.rows import AT, SCHEDULE, SECOND, add_run, add_running, add_schedule, add_turn, execute, one
+from support.rows import (
+    AT,
+    RUNNING,
+    SCHEDULE,
+    SECOND,
+    add_run,
+    add_schedule,
+    add_turn,
+    execute,
+    one,
+)
 
 pytestmark = pytest.mark.anyio
 SCH = SCHEDULE["id"]
@@ -121,6 +131,14 @@ async def test_the_limit_is_over_both_queues_and_the_rest_stays(database: Databa
     assert [row["id"] for row in await claim(database)] == expected[limit:]
 
 
+@pytest.mark.parametrize("priority", [0, 10])
+async def test_of_one_queue_the_oldest_are_taken(database: Database, priority: int) -> None:
+    """RUN-1."""
+    for run_id, waited in [("a", 2), ("b", 3), ("c", 1)]:
+        await queue(database, f"run_{run_id}", priority=priority, claimable_at=AT - waited)
+    assert [row["id"] for row in await claim(database, 2)] == ["run_b", "run_a"]
+
+
 async def test_nothing_is_claimable_before_its_instant(database: Database, clock: FrozenClock) -> None:
     """RUN-1: ``scheduled_for`` is only the earliest instant; of either queue."""
     await queue(database, "run_a", claimable_at=AT + 1, priority=10)
@@ -128,6 +146,36 @@ async def test_nothing_is_claimable_before_its_instant(database: Database, clock
     assert await claim(database) == []
     clock.advance(0.000_001)
     assert [row["id"] for row in await claim(database)] == ["run_b", "run_a"]
+
+
+async def test_a_run_whose_instant_lies_ahead_takes_nobody_s_place_and_no_fence(database: Database) -> None:
+    """RUN-1, RUN-6: it is not even looked at."""
+    await add_schedule(database, fence=6)
+    await queue(database, "run_ahead", claimable_at=AT + 1, priority=0)
+    await queue(database, "run_later", claimable_at=AT + 1, priority=10, schedule_id=SCH)
+    await queue(database, "run_due", claimable_at=AT, priority=10)
+    assert [row["id"] for row in await claim(database, 1)] == ["run_due"]
+    assert await claim(database) == []
+    assert (await one(database, "schedules", id=SCH))["fence"] == 6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {**RUNNING},
+        {"claimable_at": None, "waits_for": "run_0"},
+        {"claimable_at": AT + 1},
+        {**RUNNING, "status": "lost", "lease_until": None, "finished_at": AT},
+    ],
+    ids=["running", "waiting", "ahead", "over"],
+)
+async def test_the_claim_looks_again_at_what_was_found(database: Database, changes: dict[str, Any]) -> None:
+    """HOUSE rule 6: one conditional statement, whatever became of the run since the queue was read."""
+    await queue(database, "run_a", **changes)
+    before = await one(database, "runs", id="run_a")
+    asked: dict[str, Value] = {"id": "run_a", "owner": "prc_2", "claim_id": "clm_2", "fence": 99}
+    assert await database.write(lambda tx: tx.many("runs.claim", [asked])) == []
+    assert await one(database, "runs", id="run_a") == before
 
 
 async def test_the_wait_for_the_next_run_looks_at_both_queues(database: Database, clock: FrozenClock) -> None:
@@ -213,59 +261,3 @@ async def test_a_run_whose_schedule_is_gone_can_still_be_claimed(database: Datab
     await queue(database, "run_a", schedule_id="sch_gone", fence=2)
     (row,) = await claim(database)
     assert (row["fence"], row["timeout_seconds"]) == (3, None)
-
-
-# --- giving back ----------------------------------------------------------------------------------------------------
-
-
-async def give_back(database: Database, run_id: str, fence: int, owner: str = "prc_mine") -> set[str]:
-    return await database.write(lambda tx: runs.give_back(tx, owner, [(run_id, fence)]))
-
-
-async def test_a_claim_given_back_is_as_if_it_had_not_been_made(database: Database) -> None:
-    """DSP-10: its attempt, its start and its place in the queue; only the fence has grown."""
-    await queue(database, "run_a", claimable_at=AT - 500, scheduled_for=AT - 500)
-    await queue(database, "run_b", claimable_at=AT - 400, scheduled_for=AT - 400)
-    before = await one(database, "runs", id="run_a")
-    (row,) = await claim(database, 1)
-    assert await give_back(database, "run_a", row["fence"]) == {"run_a"}
-    after = await one(database, "runs", id="run_a")
-    assert {name for name in after if after[name] != before[name]} == {"fence"}
-    assert [row["id"] for row in await claim(database)] == ["run_a", "run_b"]
-
-
-async def test_a_later_attempt_given_back_keeps_the_actual_start(database: Database) -> None:
-    """DSP-10, RUN-9."""
-    await queue(database, "run_a", attempt=1, started_at=AT - 100, scheduled_for=AT - 5, claimable_at=AT - 5)
-    (row,) = await claim(database)
-    await give_back(database, "run_a", row["fence"])
-    after = await one(database, "runs", id="run_a")
-    assert (after["attempt"], after["started_at"], after["claimable_at"]) == (1, AT - 100, AT - 5)
-
-
-async def test_after_the_clock_was_set_back_a_claim_given_back_is_claimable_at_once(
-    database: Database, clock: FrozenClock
-) -> None:
-    """DSP-10, casebook mis-08."""
-    await queue(database, "run_a")
-    (row,) = await claim(database)
-    clock.jump(-3_600)
-    await give_back(database, "run_a", row["fence"])
-    assert [row["id"] for row in await claim(database)] == ["run_a"]
-
-
-@pytest.mark.parametrize(("owner", "fence"), [("prc_other", 7), ("prc_mine", 6), ("prc_mine", 8)])
-async def test_only_the_holder_gives_back(database: Database, owner: str, fence: int) -> None:
-    """DSP-10, casebook lea-25."""
-    run = await add_running(database)
-    before = await one(database, "runs", id=run["id"])
-    assert await give_back(database, run["id"], fence, owner) == set()
-    assert await one(database, "runs", id=run["id"]) == before
-
-
-async def test_what_is_over_is_not_given_back(database: Database) -> None:
-    """RUN-1: a terminal status is never left."""
-    over = {"status": "succeeded", "lease_until": None, "finished_at": AT}
-    run = await add_running(database, **over)
-    assert await give_back(database, run["id"], 7) == set()
-    assert (await one(database, "runs", id=run["id"]))["status"] == "succeeded"

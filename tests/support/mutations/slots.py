@@ -1,0 +1,86 @@
+"""Due slots: who is claimed, what is recorded once, how a schedule moves on."""
+
+from support.mutations import Mutant, in_query, without
+
+_T = "tests/contract/test_slots.py::"
+MUTANTS: tuple[Mutant, ...] = (
+    without(
+        "slots.claim_due",
+        "next_fire_at <= now_us()",
+        _T + "test_due_is_at_the_database_s_instant_and_not_a_microsecond_before",
+    ),
+    in_query(
+        "slots.claim_due",
+        "the longest waiting first",
+        "ORDER BY next_fire_at\n",
+        "ORDER BY next_fire_at DESC\n",
+        _T + "test_what_is_due_comes_the_longest_waiting_first_up_to_the_limit",
+    ),
+    in_query(
+        "slots.claim_due",
+        "the index is searched by both columns",
+        "WHERE status = 'active' AND",
+        "WHERE +status = 'active' AND",
+        "tests/contract/test_plans.py::test_the_claim_is_one_search_by_status_and_instant",
+    ),
+    in_query(
+        "slots.next_due",
+        "the wait is found by index",
+        " AND next_fire_at IS NOT NULL",
+        "",
+        "tests/contract/test_plans.py::test_a_hot_statement_is_one_search",
+    ),
+    in_query(
+        "slots.record",
+        "a slot is recorded once, and the second is told",
+        "ON CONFLICT (schedule_id, nominal_fire_at) DO NOTHING",
+        "ON CONFLICT (schedule_id, nominal_fire_at) DO UPDATE SET revision = occurrences.revision",
+        _T + "test_a_slot_is_recorded_once_and_the_second_is_told",
+    ),
+    without(
+        "slots.advance",
+        "next_fire_at = :claimed_at",
+        _T + "test_a_schedule_that_has_moved_since_it_was_read_is_left_alone",
+    ),
+    in_query(
+        "slots.advance",
+        "the fence grows with the grant",
+        "fence = fence + :granted",
+        "fence = fence",
+        _T + "test_a_fired_slot_moves_everything_on",
+    ),
+    in_query(
+        "slots.advance",
+        "what was recorded is not forgotten",
+        "recorded_until = coalesce(:recorded_until, recorded_until)",
+        "recorded_until = :recorded_until",
+        _T + "test_a_scan_without_a_slot_leaves_the_ledger_s_mark",
+    ),
+    in_query(
+        "slots.advance",
+        "a slot that did not fire leaves the lock",
+        "in_flight_run_id = coalesce(:in_flight_run_id, in_flight_run_id)",
+        "in_flight_run_id = :in_flight_run_id",
+        _T + "test_a_slot_that_did_not_fire_leaves_count_lock_and_fence",
+    ),
+    in_query(
+        "slots.stop",
+        "status = :from_status",
+        "id = :id AND status = :from_status",
+        "id = :id AND :from_status = :from_status",
+        _T + "test_a_stop_from_another_status_changes_nothing",
+    ),
+    without("slots.stop", "deleted_at IS NULL", _T + "test_a_deleted_schedule_is_not_stopped"),
+    without(
+        "slots.realign",
+        "next_fire_at = :claimed_at",
+        _T + "test_realigning_leaves_alone_what_has_moved_since",
+    ),
+    in_query(
+        "slots.note_status",
+        "changes are numbered for each schedule",
+        "WHERE schedule_id = :id",
+        "",
+        _T + "test_changes_of_status_are_numbered_for_each_schedule",
+    ),
+)
