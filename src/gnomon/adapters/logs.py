@@ -50,7 +50,7 @@ def configure(*, level: str = "info", as_json: bool, stream: TextIO | None = Non
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],
         logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=True,
+        cache_logger_on_first_use=False,  # a cached one would outlive the next call of this
     )
 
 

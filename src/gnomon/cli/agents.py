@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Talk, Usage, asking
-from gnomon.cli.invoking import add_invoke
 from gnomon.cli.nouns import (
     File,
     Noun,
@@ -111,10 +110,9 @@ def _runtime(
 def register(app: typer.Typer, panel: str) -> None:
     """Add the commands."""
     group = typer.Typer(no_args_is_help=True)
-    app.add_typer(group, name="agents", help="Agents: make, list, change, invoke.", rich_help_panel=panel)
+    app.add_typer(group, name="agents", help="Agents: make, list, change.", rich_help_panel=panel)
     add_list(group, NOUN)
     add_get(group, NOUN)
     asking(group, "create")(create)
     add_patch(group, NOUN)
     add_delete(group, NOUN)
-    add_invoke(group, NOUN)

@@ -5,8 +5,8 @@ processes on one SQLite file are a mode of the product, not a trick. This module
 """
 
 import asyncio
+import hashlib
 import json
-import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +191,7 @@ def in_process(settings: "Settings") -> Api:
     """The API over the database of these settings, which is made where it is missing; nothing is fired or worked on."""
     from gnomon.wiring import open_center
 
-    token = secrets.token_urlsafe(32)
+    token = _operator_token(settings)
     runner = asyncio.Runner()
     try:
         center = runner.run(open_center(settings, dispatch=False, work=False, operator_token=token))
@@ -206,6 +206,15 @@ def in_process(settings: "Settings") -> Api:
         trust_env=False,
     )
     return Api(runner, client, center.stop, place=str(settings.database_path), local=True)
+
+
+def _operator_token(settings: "Settings") -> str:
+    """What the app in this process takes for the operator; no server ever accepts it.
+
+    The same for each command on one database, because a request's Idempotency-Key holds for one bearer (IDM-2).
+    """
+    place = str(settings.database_path.resolve())
+    return hashlib.blake2b(place.encode(), person=b"gnomon-operator").hexdigest()
 
 
 async def _awaited(step: Callable[[], Awaitable[None]]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Talk, Usage, asking
-from gnomon.cli.nouns import Noun, OnceKey, add_delete, add_get, add_list, add_patch, once
+from gnomon.cli.nouns import Noun, add_delete, add_get, add_list, add_patch
 from gnomon.cli.terminal import Column
 
 NOUN = Noun(
@@ -38,7 +38,6 @@ def create(
     expires_at: Annotated[
         str | None, typer.Option("--expires", help="It opens nothing from then on.")
     ] = None,
-    idempotency_key: OnceKey = None,
 ) -> None:
     """Make a key; its text is printed here and never again.
 
@@ -55,7 +54,7 @@ def create(
         body["name"] = name
     if expires_at is not None:
         body["expires_at"] = instant(expires_at, "--expires").isoformat().replace("+00:00", "Z")
-    made = talk.api.post("/keys", body, headers=once(idempotency_key))
+    made = talk.api.post("/keys", body)
     if talk.out.as_json:
         talk.out.data(made)
         return

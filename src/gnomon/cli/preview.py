@@ -70,7 +70,8 @@ def preview(
     )
     for slot in slots:
         if slot.note:
-            out.line(f"\n{slot.local_time.replace('T', ' ')}: {slot.note}.")
+            out.line()
+            out.sentence(f"{slot.local_time.replace('T', ' ')}: {slot.note}.")
 
 
 def read_cadence(text: str, zone: str | None = None) -> Mapping[str, Any]:

@@ -29,12 +29,15 @@ POLL_SECONDS = 0.5
 def list_runs(
     talk: Talk,
     *,
-    status: Annotated[str | None, typer.Option(help="Only those in this state.")] = None,
+    status: Annotated[
+        str | None, typer.Option(help="Only those in this state, as running or failed.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Only those of this agent or team.")] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
 ) -> None:
     """List the runs, the latest first."""
-    answer = talk.api.get("/runs", {"status": status, "limit": limit, "cursor": cursor})
+    answer = talk.api.get("/runs", {"status": status, "target": target, "limit": limit, "cursor": cursor})
     talk.out.listing(answer, COLUMNS, empty=NOUN.empty, more="gnomon runs list")
 
 

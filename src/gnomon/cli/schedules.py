@@ -6,14 +6,15 @@ import typer
 
 from gnomon.cli.command import Talk, Usage, asking
 from gnomon.cli.nouns import (
+    Cursor,
     File,
+    Limit,
     Noun,
     OnceKey,
     Ref,
     Set,
     add_delete,
     add_get,
-    add_list,
     add_patch,
     named,
     once,
@@ -35,6 +36,23 @@ NOUN = Noun(
     ),
     "There are no schedules yet. `gnomon schedules create --help` shows how to make one.",
 )
+
+
+def list_schedules(
+    talk: Talk,
+    *,
+    status: Annotated[
+        str | None, typer.Option(help="Only those that are active, paused, completed, error or disabled.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Only those of this agent or team.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> None:
+    """List the schedules."""
+    query = {"status": status, "target": target, "limit": limit, "cursor": cursor}
+    talk.out.listing(
+        talk.api.get("/schedules", query), NOUN.columns, empty=NOUN.empty, more="gnomon schedules list"
+    )
 
 
 def create(
@@ -144,7 +162,7 @@ def register(app: typer.Typer, panel: str) -> None:
         help="Schedules: make, change, pause, run, look ahead.",
         rich_help_panel=panel,
     )
-    add_list(group, NOUN)
+    asking(group, "list")(list_schedules)
     add_get(group, NOUN)
     asking(group, "create")(create)
     add_patch(group, NOUN)

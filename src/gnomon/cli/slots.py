@@ -22,7 +22,7 @@ OCCURRENCES = (
 REVISIONS = (
     Column("revision", "revision"),
     Column("at", "created_at"),
-    Column("by", "created_by"),
+    Column("by", "author"),
 )
 
 
@@ -71,6 +71,6 @@ def register_slots(group: typer.Typer, app: typer.Typer, noun: Noun) -> None:
         if talk.out.as_json:
             talk.out.data(found)
             return
-        talk.out.line(found["sentence"])
+        talk.out.sentence(found["sentence"])
         rest = {name: value for name, value in found.items() if name not in ("sentence", "schedule_id")}
         talk.out.record(rest)

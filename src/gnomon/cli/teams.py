@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from gnomon.cli.command import Exit, Talk, asking
-from gnomon.cli.invoking import add_invoke
 from gnomon.cli.nouns import (
     File,
     Noun,
@@ -58,7 +57,7 @@ def create(
 def check(talk: Talk, ref: Ref) -> None:
     """Say everything that is wrong with a team's graph."""
     found = talk.api.post(NOUN.of(ref, "check"))
-    faults = found.get("errors", [])
+    faults = found["faults"]
     if talk.out.as_json:
         talk.out.data(found)
     elif not faults:
@@ -81,4 +80,3 @@ def register(app: typer.Typer, panel: str) -> None:
     add_patch(group, NOUN)
     add_delete(group, NOUN)
     asking(group, "check")(check)
-    add_invoke(group, NOUN)

@@ -10,12 +10,14 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 GAP = 2
+COLOURS = {"red": 31, "green": 32, "yellow": 33}
 SHORTEST = 20
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -79,7 +81,8 @@ class Terminal:
             self.data(record)
             return
         for text in fields(record):
-            self.line(text)
+            for part in hung(text, self.width):
+                self.line(part)
 
     def listing(
         self, answer: Mapping[str, Any], columns: Sequence[Column], *, empty: str, more: str | None = None
@@ -102,7 +105,12 @@ class Terminal:
         if self.as_json:
             self.data(data)
         else:
-            self.line(sentence)
+            self.sentence(sentence)
+
+    def sentence(self, text: str) -> None:
+        """Print a sentence for people, broken between words; with ``--json`` nothing."""
+        for part in hung(text, self.width):
+            self.line(part)
 
     def problem(self, problem: Mapping[str, Any]) -> None:
         """Print what went wrong, field by field, to standard error."""
@@ -112,14 +120,17 @@ class Terminal:
         faults = problem.get("errors") or []
         detail = str(problem.get("detail") or problem.get("title") or problem.get("code") or "It failed.")
         one = f"{faults[0].get('field')}: {faults[0].get('message')}" if len(faults) == 1 else ""
-        head = paint("Error:", "red" if self.coloured(self._err) else None)
-        print(f"{head} {CONTROL.sub('�', detail.replace('; errors lists them.', ':'))}", file=self._err)
-        for fault in faults if detail != one else ():
-            self.note(f"  {fault.get('field') or 'request'}: {fault.get('message')}")
+        lines = [f"Error: {detail.replace('; errors lists them.', ':')}"]
+        if detail != one:
+            lines += [f"  {fault.get('field') or 'request'}: {fault.get('message')}" for fault in faults]
         if (
             problem.get("request_id") and problem.get("status", 0) >= 500
-        ):  # what the server's log has under that id
-            self.note(f"  (request {problem['request_id']})")
+        ):  # the server's log has more under it
+            lines.append(f"  (request {problem['request_id']})")
+        head = paint("Error:", "red" if self.coloured(self._err) else None)
+        for line in lines:
+            for part in hung(line, self.width) if self._err.isatty() else [line]:
+                print(CONTROL.sub("�", part).replace("Error:", head, 1), file=self._err, flush=True)
 
     @staticmethod
     def coloured(stream: TextIO) -> bool:
@@ -129,9 +140,7 @@ class Terminal:
 
 def paint(text: str, colour: str | None) -> str:
     """``text`` in a colour of the terminal, or as it is."""
-    return (
-        text if colour is None else f"\x1b[{ {'red': 31, 'green': 32, 'yellow': 33}[colour] }m{text}\x1b[0m"
-    )
+    return text if colour is None else f"\x1b[{COLOURS[colour]}m{text}\x1b[0m"
 
 
 def shown(value: Any) -> str:
@@ -147,6 +156,23 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(shown(each) for each in value)
     return INSTANT.sub(r"\1 \2Z", str(value).replace("\n", " "))
+
+
+def hung(text: str, width: int) -> list[str]:
+    """A ``name: value`` line broken between words at ``width``, the rest under its value; what is one word stays so."""
+    if len(text) <= width:
+        return [text]
+    label = re.match(r"\s*(?:- )?(?:\w+: +)?", text)
+    indent = min(label.end() if label else 0, width // 3)
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
 
 
 def _says_something(value: Any) -> bool:

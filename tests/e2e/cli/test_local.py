@@ -51,9 +51,7 @@ def test_a_cadence_that_can_not_be_is_told_field_by_field(tmp_path: Path) -> Non
     assert "Europe/Berlin" in told.stderr, "CAD-11: a near name is suggested"
     assert told.stdout == ""
     problem = json.loads(gnomon("preview", cadence, "--json", cwd=tmp_path).stderr)
-    assert [error["field"] for error in problem["errors"]] == ["every", "zone", "at"] or len(
-        problem["errors"]
-    ) == 3
+    assert {error["field"] for error in problem["errors"]} == {"every", "at", "zone"}
 
 
 @pytest.mark.parametrize(

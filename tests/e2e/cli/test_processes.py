@@ -103,8 +103,19 @@ def _a_folder(file: Path) -> None:
     file.mkdir()
 
 
-@pytest.mark.parametrize("spoil", [_not_ours, _of_another_program, _newer, _a_folder])
-@pytest.mark.parametrize("command", ["up", "serve", "worker", "migrate"])
+@pytest.mark.parametrize(
+    ("command", "spoil"),
+    [
+        ("up", _not_ours),
+        ("up", _of_another_program),
+        ("up", _newer),
+        ("up", _a_folder),
+        ("serve", _of_another_program),
+        ("worker", _not_ours),
+        ("migrate", _of_another_program),
+        ("migrate", _a_folder),
+    ],
+)
 def test_a_database_that_can_not_be_used_is_one_message(tmp_path: Path, command: str, spoil: object) -> None:
     """OPS-1, OPS-3."""
     file = tmp_path / "gnomon.db"
