@@ -1,6 +1,7 @@
 """Health, figures and the API's own description: what it says is what it does (OPS-5a, OPS-6, OPS-8)."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,6 +121,23 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Api,
     yield given[0]
     loops[0].call_soon_threadsafe(stop.set)
     thread.join(20)
+
+
+def test_head_over_a_real_socket_leaves_the_connection_whole(served: tuple[str, Api, str]) -> None:
+    """The server counts the bytes of a body that is never sent."""
+    address, _, key = served
+    with httpx2.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}) as client:
+        for path in ("/healthz", "/v1/agents", "/v1/agents/nobody", "/nowhere"):
+            head, got = client.head(path), client.get(path)
+            assert (head.status_code, head.content) == (got.status_code, b"")
+            assert head.headers["content-length"] == str(len(got.content))
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 5) as raw:
+        asked = "{} /healthz HTTP/1.1\r\nHost: x\r\nConnection: {}\r\n\r\n"
+        raw.sendall((asked.format("HEAD", "keep-alive") + asked.format("GET", "close")).encode())
+        answers = b"".join(iter(lambda: raw.recv(65_536), b""))
+    assert answers.count(b"HTTP/1.1 200") == 2
+    assert answers.count(b'"status":"ok"') == 1
 
 
 def _operations() -> list[tuple[str, str]]:

@@ -56,8 +56,8 @@ class Exchange:
         request_id = _given_id(scope) or f"req_{self._entropy.bits(80):020x}"
         scope.setdefault("state", {})["request_id"] = request_id
         out = _Sending(send, request_id, head=scope["method"] == "HEAD")
-        if out.head:  # answered as GET, without the body (RFC 9110, 9.3.2)
-            scope["method"] = "GET"
+        if out.head:  # answered as GET without the body (RFC 9110, 9.3.2); the server's own scope must go on saying HEAD
+            scope = {**scope, "method": "GET"}
         try:
             await self._app(scope, receive, out.send)
         except ClientDisconnect:
