@@ -1,5 +1,7 @@
 """The tree of commands. Only names and help texts are here, so that ``--help`` costs nothing but typer."""
 
+from typing import Annotated
+
 import typer
 
 from gnomon.cli import (
@@ -33,6 +35,16 @@ def build() -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+    @app.callback()
+    def _root(
+        *,
+        version: Annotated[
+            bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        ] = False,
+    ) -> None:
+        pass
+
     serving.register(app, RUN)
     for noun in (agents, teams, schedules, runs, sessions, calendars, keys):
         noun.register(app, NOUNS)
@@ -41,3 +53,11 @@ def build() -> typer.Typer:
     audit.register(app, ASK)
     settings.register(app, ASK)
     return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"gnomon {version('gnomon')}")
+        raise typer.Exit

@@ -90,6 +90,12 @@ def test_a_database_that_is_not_there_ends_with_3_and_is_not_made(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_version_is_told_in_both_usual_ways(tmp_path: Path) -> None:
+    assert gnomon("--version", cwd=tmp_path).stdout.startswith("gnomon 0.")
+    told = json.loads(gnomon("version", "--json", cwd=tmp_path).stdout)
+    assert set(told) == {"version", "zone_data"}
+
+
 def test_settings_prints_the_inventory_and_where_each_value_came_from(tmp_path: Path) -> None:
     """OPS-5."""
     (tmp_path / "gnomon.toml").write_text("concurrency = 3\n")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gnomon.cli.terminal import Column, Terminal, fields, paint, shown, table
+from gnomon.cli.terminal import Column, Terminal, fields, hung, paint, shown, table
 
 COLUMNS = (
     Column("id", "id"),
@@ -172,3 +172,10 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
     assert not Terminal.coloured(Tty())
     assert paint("x", None) == "x"
     assert paint("x", "red") == "\x1b[31mx\x1b[0m"
+
+
+def test_a_long_value_goes_on_under_its_beginning_and_no_id_is_broken() -> None:
+    assert hung("short: one two", 20) == ["short: one two"]
+    assert hung("output:  one two three four", 20) == ["output:  one two", "      three four"]
+    assert hung("key: " + "x" * 40, 20)[-1].strip() == "x" * 40
+    assert hung("A sentence that is too long.", 16) == ["A sentence that", "is too long."]
