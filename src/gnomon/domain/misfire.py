@@ -4,7 +4,7 @@ All instants are integers of microseconds (this runs once for each claimed sched
 writes down what it says.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -107,6 +107,14 @@ def decide(due: Due) -> Decision:
     if fired and due.runs_left == 1:
         return Decision(slot, None, "max_runs reached")
     return _onward(due, slot, newest)
+
+
+def refused(due: Due, decision: Decision, reason: Reason) -> Decision:
+    """The decision once a gate has refused its slot: skipped for ``reason``, which uses up no run (SCH-9)."""
+    if decision.slot is None or decision.slot.disposition is not Disposition.FIRED:
+        return decision
+    skipped = replace(decision.slot, disposition=Disposition.SKIPPED, reason=reason, start=Start.AT_ONCE)
+    return replace(decide(replace(due, runs_left=None)), slot=skipped)
 
 
 def _first(due: Due) -> int:

@@ -67,7 +67,10 @@ class Plan:
         return str(self.occurrence["disposition"]), str(self.occurrence["reason"] or "")
 
     def without_slot(self) -> "Plan":
-        """The plan of a slot that the ledger holds already: the schedule moves on, nothing starts (DSP-6)."""
+        """The plan of a slot that the ledger holds already: the schedule moves on, nothing starts (DSP-6).
+
+        It is not completed by a run that was not made: the next scan decides anew, from what is recorded.
+        """
         advance = {
             **self.advance,
             "fired": 0,
@@ -76,8 +79,16 @@ class Plan:
             "waiting_run_id": None,
             "granted": 0,
         }
+        gone = self.stop is not None and self.stop.status is ScheduleStatus.DISABLED
         return replace(
-            self, occurrence=None, run=None, grant=None, advance=advance, audit=(), cancel_run_id=None
+            self,
+            occurrence=None,
+            run=None,
+            grant=None,
+            advance=advance,
+            audit=(),
+            cancel_run_id=None,
+            stop=self.stop if gone else None,
         )
 
 
@@ -99,15 +110,15 @@ def plan_slot(
     """What becomes of one due schedule. ``owner`` claims the run at its birth, ``None`` leaves it to the queue."""
     try:
         walk = _walk(row["cadence"], row["anchor_at"], holidays)
-        decision = misfire.decide(_due(row, walk))
+        due = _due(row, walk)
+        decision = misfire.decide(due)
+        if verdict.reason is not None:
+            decision = misfire.refused(due, decision, verdict.reason)
     except Exception as error:  # whatever a stored rule does, it stops no other schedule (DSP-9a)
         return SetAside(f"{type(error).__name__}: {error}")
     slot, stop = decision.slot, _stop(decision)
-    if slot is not None and slot.disposition is Disposition.FIRED and verdict.reason is not None:
-        slot = replace(slot, disposition=Disposition.SKIPPED, reason=verdict.reason)
-        decision = replace(decision, slot=slot)
-        if verdict.reason is Reason.TARGET_GONE:
-            stop = Stop(ScheduleStatus.DISABLED, "its target was deleted", Action.DISABLE)
+    if slot is not None and slot.reason is Reason.TARGET_GONE:
+        stop = Stop(ScheduleStatus.DISABLED, "its target was deleted", Action.DISABLE)
     if slot is None or slot.disposition is not Disposition.FIRED:
         return _unfired(row, decision, stop, verdict)
     return _fired(row, decision, slot, stop, verdict, run_id, owner, claim_id, taken_at, holidays)

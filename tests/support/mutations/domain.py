@@ -70,6 +70,13 @@ MUTANTS: tuple[Mutant, ...] = (
         _MISFIRE + "test_each_overlap_policy_against_what_is_in_flight",
     ),
     Mutant(
+        "a slot that a gate refuses uses up no run",
+        _FILE,
+        "decide(replace(due, runs_left=None))",
+        "decide(due)",
+        _MISFIRE + "test_a_slot_that_a_gate_refuses_uses_up_no_run",
+    ),
+    Mutant(
         "onward is strictly after now",
         _FILE,
         "    return _onward(due, slot, newest)\n",

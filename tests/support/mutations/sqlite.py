@@ -53,13 +53,6 @@ MUTANTS: tuple[Mutant, ...] = (
         _DATABASE + "test_awaiting_anything_else_is_refused_and_rolled_back",
     ),
     Mutant(
-        "one instant for a statement",
-        _CONNECTION,
-        "        if self.micros is None:\n",
-        "        if True:\n",
-        _DATABASE + "test_a_statement_sees_one_instant_and_the_next_one_another",
-    ),
-    Mutant(
         "the wait for the lock is bounded",
         _CONNECTION,
         "elif clock.monotonic() - began > BUSY_SECONDS:",

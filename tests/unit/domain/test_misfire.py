@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gnomon.domain.misfire import Decision, Due, Slot, Start, decide, grace_micros
+from gnomon.domain.misfire import Decision, Due, Slot, Start, decide, grace_micros, refused
 from gnomon.domain.occurrence import Disposition, Reason
 from gnomon.domain.schedule import CatchUp, Overlap
 from support.slots import ListedSlots
@@ -280,6 +280,42 @@ def test_once_fires_or_is_missed_and_then_is_over(late_by: int, expected: Slot) 
     """SCH-5, SCH-14: with nothing to follow the grace is an hour."""
     due = replace(ON_TIME, walk=ListedSlots([NOON]), now=NOON + late_by)
     assert decide(due) == Decision(expected, None, "no slot is left")
+
+
+@pytest.mark.parametrize("left", [None, 1, 2])
+def test_a_slot_that_a_gate_refuses_uses_up_no_run(left: int | None) -> None:
+    """SCH-9, QTA-2; casebook win-04: over quota on the last run, the schedule goes on."""
+    due = replace(ON_TIME, runs_left=left, next_fire_at=NOON - HOUR)
+    refusal = refused(due, decide(due), Reason.OVER_QUOTA)
+    older = (NOON - HOUR, NOON - HOUR, 1)
+    skipped = Slot(NOON, Disposition.SKIPPED, Reason.OVER_QUOTA, Start.AT_ONCE, older)
+    assert refusal == Decision(skipped, NOON + HOUR, None)
+
+
+def test_a_refusal_of_the_last_slot_still_completes() -> None:
+    """SCH-5."""
+    due = replace(ON_TIME, runs_left=1, ends_at=NOON)
+    assert refused(due, decide(due), Reason.RATE_LIMITED).completed == "the window is over"
+
+
+def test_a_refused_slot_cancels_and_waits_for_nothing() -> None:
+    """DSP-8: what is in flight goes on."""
+    due = replace(ON_TIME, in_flight=True, overlap=Overlap.CANCEL_RUNNING)
+    assert slot_of(refused(due, decide(due), Reason.OVER_BUDGET)).start is Start.AT_ONCE
+
+
+@pytest.mark.parametrize(
+    "due",
+    [
+        replace(ON_TIME, now=NOON + 45 * MIN),
+        replace(ON_TIME, in_flight=True),
+        replace(ON_TIME, runs_left=0),
+        replace(ON_TIME, starts_at=NOON + HOUR),
+    ],
+)
+def test_a_slot_that_would_not_fire_is_not_refused_again(due: Due) -> None:
+    """RUN-2: it keeps its own reason."""
+    assert refused(due, decide(due), Reason.OVER_QUOTA) == decide(due)
 
 
 # --- overlap --------------------------------------------------------------------------------------------------------
