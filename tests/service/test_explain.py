@@ -163,6 +163,22 @@ async def test_a_left_out_date_is_told_apart_from_no_slot(desk: Desk) -> None:
     assert found.after == datetime(2026, 12, 1, 10, tzinfo=UTC)
 
 
+async def test_a_date_that_its_calendar_left_out_until_it_was_changed(desk: Desk) -> None:
+    """DSP-9, CAD-9: calendars have no revisions, and the answer is still no breach."""
+    calendar = "INSERT INTO calendars VALUES ('cal_1', 'feast', 'Feasts', :dates, 1, 1, 'ana', 1)"
+    await rows(desk.house.database, calendar, dates='["2026-11-30"]')
+    made = await desk.make({"unit": "day", "at": "10:00", "calendar": "feast"})
+    await tick(desk, START + HOUR + SECOND)
+    desk.house.clock.advance(30 * 3600)
+    at = datetime(2026, 11, 30, 10, tzinfo=UTC)
+    assert (await desk.verdict(made, at)).verdict is Verdict.EXCLUDED
+    change = "UPDATE calendars SET dates = '[]', updated_at = :now"
+    await rows(desk.house.database, change, now=desk.house.clock.micros())
+    changed = await desk.verdict(made, at)
+    assert changed.verdict is Verdict.EXCLUDED
+    assert "calendar feast was changed" in changed.sentence
+
+
 async def test_an_instant_is_judged_by_the_rule_that_stood_then(desk: Desk) -> None:
     """SCH-4, DSP-9: a slot before an edit belongs to the revision before it."""
     made = await desk.make(HOURLY)

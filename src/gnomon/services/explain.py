@@ -112,6 +112,10 @@ class _Case:
             later = await history.occurrence_after(self._tx, self._schedule.id, self._at)
             if later is None or to_micros(later.nominal_fire_at) > following.at:
                 return self._stopped(table, revision, following, "had come due, unclaimed, when it was")
+        return await self._missing(table, revision)
+
+    async def _missing(self, table: Timetable, revision: Revision) -> Explanation:
+        """A slot of an active schedule that the ledger does not hold."""
         if self._at < await history.ledger_floor(self._tx):
             sentence = "The slot is older than what the ledger keeps; its record is gone."
             return self._answer(table, Verdict.FORGOTTEN, sentence, revision)
@@ -121,6 +125,13 @@ class _Case:
                 "The slot has come and is not claimed yet: the dispatcher is behind, or it does not run."
             )
             return self._answer(table, Verdict.DUE, sentence, revision)
+        slug = table.definition.cadence.calendar
+        changed = None if slug is None else await schedules.calendar_changed_at(self._tx, slug)
+        if changed is not None and changed > self._at:
+            sentence = (
+                f"The calendar {slug} was changed at {_text(changed)}: before that it left this date out."
+            )
+            return self._answer(table, Verdict.EXCLUDED, sentence, revision)
         sentence = "The slot has no record, and nothing explains why. This should never be: please report it."
         return self._answer(table, Verdict.UNACCOUNTED, sentence, revision)
 

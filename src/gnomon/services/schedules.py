@@ -209,7 +209,7 @@ class Schedules:
             else:
                 wanted = replace(wanted, target=replace(wanted.target, id=named[0]))
         slug = wanted.cadence.calendar
-        if slug is not None and not await schedules.calendar_exists(tx, slug):
+        if slug is not None and await schedules.calendar_changed_at(tx, slug) is None:
             faults.append(Fault("cadence.calendar", f"there is no calendar {slug}"))
         if wanted.session_mode is SessionMode.FIXED:
             if wanted.session_id is None:

@@ -194,9 +194,10 @@ async def target_named(tx: Tx, target: Target) -> tuple[str, str] | None:
     return None if row is None else (row["id"], row["slug"])
 
 
-async def calendar_exists(tx: Tx, slug: str) -> bool:
-    """Whether there is a calendar of this slug."""
-    return await tx.one("schedules.calendar_named", slug=slug) is not None
+async def calendar_changed_at(tx: Tx, slug: str) -> int | None:
+    """When the calendar of this slug was last changed; ``None`` where there is none."""
+    row = await tx.one("schedules.calendar_named", slug=slug)
+    return None if row is None else row["updated_at"]
 
 
 async def begin_session(tx: Tx, session_id: str) -> bool:

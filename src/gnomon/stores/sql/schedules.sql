@@ -103,7 +103,7 @@ SELECT id, slug FROM agents WHERE (id = :name OR slug = :name) AND deleted_at IS
 SELECT id, slug FROM teams WHERE (id = :name OR slug = :name) AND deleted_at IS NULL;
 
 -- name: calendar_named
-SELECT slug FROM calendars WHERE slug = :slug;
+SELECT slug, updated_at FROM calendars WHERE slug = :slug;
 
 -- name: session
 SELECT id, erased_at FROM sessions WHERE id = :id;
