@@ -71,10 +71,14 @@ def test_both_engines_have_the_same_queries_with_the_same_parameters() -> None:
 
 
 def _called() -> set[str]:
-    """The names in the stores' own texts."""
+    """The names in the stores' own texts; ``f"noun.{name}"`` stands for each word in the same file."""
     found: set[str] = set()
     for file in Path(str(files("gnomon.stores"))).rglob("*.py"):
-        found |= set(re.findall(r'"([a-z_]+\.[a-z_]+)"', file.read_text("utf-8")))
+        text = file.read_text("utf-8")
+        found |= set(re.findall(r'"([a-z_]+\.[a-z_]+)"', text))
+        for noun in re.findall(r'f"([a-z_]+)\.\{', text):
+            known = {name for name in load("sqlite") if name.startswith(f"{noun}.")}
+            found |= known & {f"{noun}.{word}" for word in re.findall(r'"([a-z_]+)"', text)}
     return found
 
 
