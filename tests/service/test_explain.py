@@ -214,14 +214,14 @@ async def test_a_hole_in_the_ledger_is_said_and_what_retention_took_is_not_one(d
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["wait", "tick", "pause", "resume", "edit", "fail", "gone"]),
+        st.sampled_from(["wait", "tick", "pause", "nap", "sweep", "resume", "edit", "fail", "gone"]),
         st.integers(1, 30),
     ),
     max_size=25,
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 async def test_no_slot_is_ever_unaccounted(desk: Desk, steps: list[tuple[str, int]]) -> None:
     """DSP-9: whatever people and the dispatcher do, at whatever moment, every slot has its answer."""
@@ -264,6 +264,12 @@ async def _do(desk: Desk, made: Schedule, step: str) -> None:
     elif step == "pause":
         with suppress(Conflict):  # there is nothing to pause while it is disabled
             await desk.pausing.pause(made.id, "bo")
+    elif step == "nap":
+        with suppress(Conflict):
+            until = desk.house.clock.now() + timedelta(seconds=700)
+            await desk.pausing.pause(made.id, "bo", until=until)
+    elif step == "sweep":
+        await desk.pausing.resume_due()
     elif step == "resume":
         await desk.pausing.resume(made.id, "bo")
     elif step == "gone":

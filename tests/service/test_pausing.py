@@ -7,6 +7,7 @@ import pytest
 from gnomon.domain.errors import Conflict, Invalid
 from gnomon.domain.invocation import Failing, TargetFailure
 from gnomon.domain.schedule import ScheduleStatus
+from gnomon.services.explain import Verdict
 from support.databases import START
 from support.desk import HOURLY, Desk, a_desk
 from support.house import House, an_agent, rows
@@ -82,6 +83,29 @@ async def test_a_pause_ends_by_itself(desk: Desk) -> None:
     stands = await desk.schedules.get(made.id)
     assert (stands.status, stands.next_fire_at) == (ScheduleStatus.ACTIVE, START + 4 * HOUR)
     assert (stands.status_detail.by, stands.status_detail.until) == ("watchdog", None)
+
+
+async def test_a_slot_after_the_end_of_a_pause_fires_although_the_end_is_noticed_late(desk: Desk) -> None:
+    """DSP-7: the sweep comes every minute, and a process may have been down; nothing fires in a burst."""
+    made = await desk.make({"unit": "minute", "every": 10})
+    await desk.pausing.pause(made.id, "bo", until=START + HOUR)
+    assert [s.at for s in await desk.schedules.next_slots(made.id, 1)] == [START + HOUR]
+    desk.house.clock.set(START + HOUR + timedelta(seconds=55))
+    assert await desk.pausing.resume_due() == 1
+    await desk.house.dispatch()
+    await desk.house.idle()
+    [record] = await desk.house.occurrences()
+    assert (record["disposition"], record["coalesced_count"]) == ("fired", None)
+    assert (await desk.schedules.get(made.id)).next_fire_at == START + HOUR + timedelta(minutes=10)
+    assert (await desk.verdict(made, START + HOUR - timedelta(minutes=10))).verdict is Verdict.PAUSED
+
+    await desk.pausing.pause(made.id, "bo", until=START + 2 * HOUR)
+    desk.house.clock.set(START + 5 * HOUR + timedelta(seconds=1))
+    assert await desk.pausing.resume_due() == 1
+    await desk.house.dispatch()
+    await desk.house.idle()
+    [_, last] = await desk.house.occurrences()
+    assert (last["disposition"], last["coalesced_count"]) == ("fired", 18)
 
 
 async def test_a_pause_that_ends_with_nothing_left_completes_the_schedule(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 """Pausing and resuming: by a person, by the end of a pause, by the loss of a target (SCH-2, SCH-8, SCH-12).
 
-Resuming counts from now: what lay inside the pause never fires, and nothing fires in a burst.
+Resuming counts from now, or from the instant until which it was paused: what lay inside the pause never fires, and
+nothing fires in a burst.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from datetime import datetime
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Conflict, Fault, Invalid
 from gnomon.domain.filters import ScheduleFilter
-from gnomon.domain.instants import from_micros, maybe_micros, rfc3339
+from gnomon.domain.instants import from_micros, maybe_micros, rfc3339, to_micros
 from gnomon.domain.occurrence import Reason
 from gnomon.domain.schedule import Schedule, ScheduleEvent, ScheduleStatus, after
 from gnomon.domain.target import Target
@@ -82,7 +83,7 @@ class Pausing:
             standing = await held(tx, schedule_id)
             if standing.status is _S.ACTIVE:
                 return standing
-            refused = await self._resume_in(tx, standing, by, None)
+            refused = await self._resume_in(tx, standing, by)
             if refused is not None:
                 raise Conflict(refused.sentence, code=refused.code)
             return await held(tx, schedule_id)
@@ -105,7 +106,7 @@ class Pausing:
     async def _resume_batch(self, tx: Tx) -> int:
         over = await schedules.pauses_over(tx, BATCH)
         for schedule in over:
-            refused = await self._resume_in(tx, schedule, ACTOR, "the pause ended")
+            refused = await self._resume_in(tx, schedule, ACTOR, schedule.status_detail.until)
             if refused is not None:
                 status = after(schedule.status, refused.event)
                 assert status is not None  # a paused schedule can both run out of slots and lose its target
@@ -114,7 +115,9 @@ class Pausing:
                 await _note(tx, ACTOR, action, schedule.id, {"reason": refused.sentence})
         return len(over)
 
-    async def _resume_in(self, tx: Tx, standing: Schedule, by: str, reason: str | None) -> _Refusal | None:
+    async def _resume_in(
+        self, tx: Tx, standing: Schedule, by: str, ended_at: datetime | None = None
+    ) -> _Refusal | None:
         status = after(standing.status, ScheduleEvent.RESUME)
         if status is None:
             raise _not_from(standing.status, "resumed")
@@ -123,14 +126,16 @@ class Pausing:
             name = f"{definition.target.kind.value} {definition.target.id}"
             sentence = f"Its target, the {name}, is gone. Give it another target, then resume it."
             return _Refusal(ScheduleEvent.LOSE_TARGET, "target_gone", sentence)
-        now = await processes.now(tx)
+        # a pause that ends by itself ends at its instant, however late that is noticed: the slots since are due
+        begin = await processes.now(tx) if ended_at is None else to_micros(ended_at) - 1
         table = await timetable(tx, definition, standing.anchor_at)
-        faults = table.faults(now, standing.run_count)
+        faults = table.faults(begin, standing.run_count)
         if faults:
             why = "; ".join(f"{fault.field} {fault.message}" for fault in faults)
             sentence = f"Nothing is left for it to do: {why}. Edit it, and it goes on."
             return _Refusal(ScheduleEvent.EXHAUST, "schedule_exhausted", sentence)
-        first = table.first_after(now)
+        first = table.first_after(begin)
+        reason = None if ended_at is None else "the pause ended"
         move = Move(standing.status, status, by, reason, next_fire_at=first, clears_streak=True)
         await schedules.set_status(tx, standing.id, move)
         detail: dict[str, object] = {

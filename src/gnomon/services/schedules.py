@@ -180,7 +180,7 @@ class Schedules:
             if schedule.status is not ScheduleStatus.ACTIVE:
                 if schedule.status_detail.until is None:
                     return []
-                begin = max(begin, to_micros(schedule.status_detail.until))
+                begin = max(begin, to_micros(schedule.status_detail.until) - 1)
             most = schedule.definition.max_runs
             left = count if most is None else min(count, most - schedule.run_count)
             table = await timetable(tx, schedule.definition, schedule.anchor_at)
