@@ -90,8 +90,9 @@ def _gives(responses: Json) -> str:
     told = []
     for code, answer in responses.items():
         if int(code) < 400:
-            content = answer.get("content", {})
-            schema = next(iter(content.values()), {}).get("schema", {})
+            content: Json = answer.get("content", {})
+            form: Json = next(iter(content.values()), {})
+            schema = form.get("schema", {})
             kind = next(iter(content), "")
             shown = _type(schema) if schema else ""
             told.append(f"{code} {shown or kind}".strip())
@@ -133,7 +134,7 @@ def _type(schema: Json) -> str:
         return f"`{schema['const']}`"
     if "enum" in schema:
         return " \\| ".join(f"`{value}`" for value in schema["enum"])
-    kind = schema.get("type", "anything")
+    kind: str = schema.get("type", "anything")
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}"
     words = {"string": "text", "integer": "whole number", "boolean": "true or false", "null": "null"}

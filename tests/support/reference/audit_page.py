@@ -25,9 +25,21 @@ before anything was sent has neither.
 """
 
 ACTIONS = {
-    Action.CLAIM: ("run", "a process has taken a run", "`attempt`; or the slot, where the run was born claimed"),
-    Action.RELEASE: ("run", "the claim was ended by its holder", "`status`; `queued` is another attempt to come"),
-    Action.EXPIRE: ("run", "the claim was ended by the sweep", "`owner`, `why` (`lease`, `heartbeat`), `outcome`"),
+    Action.CLAIM: (
+        "run",
+        "a process has taken a run",
+        "`attempt`; or the slot, where the run was born claimed",
+    ),
+    Action.RELEASE: (
+        "run",
+        "the claim was ended by its holder",
+        "`status`; `queued` is another attempt to come",
+    ),
+    Action.EXPIRE: (
+        "run",
+        "the claim was ended by the sweep",
+        "`owner`, `why` (`lease`, `heartbeat`), `outcome`",
+    ),
     Action.FENCED: ("run", "a write came with an old fence and changed nothing", ""),
     Action.FIRE: ("schedule", "a slot fired, its run went into the queue", "`nominal_fire_at`, `run_id`"),
     Action.SKIP: ("schedule", "a slot was skipped or missed", "`nominal_fire_at`, `reason`, `coalesced`"),
@@ -35,7 +47,11 @@ ACTIONS = {
     Action.UPDATE: ("any record", "it was edited", "of a schedule `revision`, `fields`, `next_fire_at`"),
     Action.DELETE: ("any record", "it was deleted", ""),
     Action.PAUSE: ("schedule", "a person paused it", "`reason`, `until`"),
-    Action.RESUME: ("schedule", "it goes on, by a person or because its pause is over", "`from`, `next_fire_at`"),
+    Action.RESUME: (
+        "schedule",
+        "it goes on, by a person or because its pause is over",
+        "`from`, `next_fire_at`",
+    ),
     Action.COMPLETE: ("schedule", "it ran out of slots", "`reason`"),
     Action.FAIL_OUT: ("schedule", "failures in a row stopped it", "`run_id`, `failures`, `limit`, `error`"),
     Action.WARN: ("schedule", "half of its failure limit is reached", "as `FAIL_OUT`"),

@@ -50,7 +50,9 @@ def cadence_page() -> str:
 
 def _intervals() -> Iterator[str]:
     rows = [
-        (f"`{unit}`", f"{low:,} to {high:,}") for unit, (low, high) in EVERY_RANGES.items() if unit != Unit.ONCE
+        (f"`{unit}`", f"{low:,} to {high:,}")
+        for unit, (low, high) in EVERY_RANGES.items()
+        if unit != Unit.ONCE
     ]
     yield from table(("unit", "`every`"), rows)
 
@@ -59,7 +61,9 @@ def _rrule() -> Iterator[str]:
     yield from ("", "## Recurrence rules", "")
     yield f"Parts that are read: {', '.join(f'`{part}`' for part in ['FREQ', *sorted(_KNOWN - {'FREQ'})])}."
     yield ""
-    yield from table(("FREQ", "`INTERVAL`"), ((f"`{freq}`", f"1 to {most}") for freq, most in _INTERVALS.items()))
+    yield from table(
+        ("FREQ", "`INTERVAL`"), ((f"`{freq}`", f"1 to {most}") for freq, most in _INTERVALS.items())
+    )
     yield ""
     yield "Refused, with the way out:"
     yield ""
@@ -82,12 +86,26 @@ def _package() -> Iterator[str]:
         said = (inspect.getdoc(found) or "").split("\n\n")[0] if callable(found) else "the intervals above"
         rows.append((f"`{name}`", cell(said)))
     yield from table(("name", "what it is"), rows)
-    for name in ("next_after", "latest_at", "is_slot", "between", "count_between", "preview", "describe", "jitter"):
+    for name in (
+        "next_after",
+        "latest_at",
+        "is_slot",
+        "between",
+        "count_between",
+        "preview",
+        "describe",
+        "jitter",
+    ):
         yield from ("", "```text", f"{name}{_signature(name)}", "```")
 
 
 def _signature(name: str) -> str:
     signature = str(inspect.signature(getattr(gnomon.cadence, name)))
-    for module in ("gnomon.cadence.rule.", "gnomon.cadence.walk.", "gnomon.cadence.notes.", "collections.abc."):
+    for module in (
+        "gnomon.cadence.rule.",
+        "gnomon.cadence.walk.",
+        "gnomon.cadence.notes.",
+        "collections.abc.",
+    ):
         signature = signature.replace(module, "")
     return signature.replace("datetime.datetime", "datetime").replace("datetime.date", "date")

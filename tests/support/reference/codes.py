@@ -14,7 +14,14 @@ from support.reference.markdown import table
 SOURCE = Path(__file__).parents[3] / "src" / "gnomon"
 
 # Built from a status or a reason where they are raised.
-COMPUTED = {"schedule_completed", "schedule_exhausted", "target_invalid", "busy", "disk_full", "database_failed"}
+COMPUTED = {
+    "schedule_completed",
+    "schedule_exhausted",
+    "target_invalid",
+    "busy",
+    "disk_full",
+    "database_failed",
+}
 # Of the tree alone: whatever is raised has a code of its own.
 _ABSTRACT = {"error"}
 # Told by the web framework's own refusals (edges/http/problems.py), not by an error of ours.
@@ -127,9 +134,10 @@ def found_in_source() -> set[str]:
 
 def _class_codes(node: ast.ClassDef) -> Iterator[object]:
     for line in node.body:
-        if isinstance(line, ast.Assign) and isinstance(line.value, ast.Constant):
-            if any(isinstance(name, ast.Name) and name.id == "code" for name in line.targets):
-                yield line.value.value
+        if not isinstance(line, ast.Assign) or not isinstance(line.value, ast.Constant):
+            continue
+        if any(isinstance(name, ast.Name) and name.id == "code" for name in line.targets):
+            yield line.value.value
 
 
 def expected() -> set[str]:

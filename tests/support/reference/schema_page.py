@@ -42,7 +42,8 @@ def _tables(database: apsw.Connection) -> Iterator[str]:
     names = database.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
     ).fetchall()
-    for (name,) in names:
+    for (found,) in names:
+        name = str(found)
         yield f"## {name}"
         yield ""
         if words.get(name):
@@ -58,9 +59,14 @@ def _tables(database: apsw.Connection) -> Iterator[str]:
 
 
 def _columns(database: apsw.Connection, name: str) -> Iterator[tuple[str, ...]]:
-    for _, column, kind, not_null, default, key in database.execute(f"PRAGMA table_info({name})"):  # noqa: S608
+    for _, column, kind, not_null, default, key in database.execute(f"PRAGMA table_info({name})"):
         marks = f"{kind.lower()}{', key' if key else ''}"
-        yield f"`{column}`", marks, "no" if not_null or key else "yes", "" if default is None else f"`{default}`"
+        yield (
+            f"`{column}`",
+            marks,
+            "no" if not_null or key else "yes",
+            "" if default is None else f"`{default}`",
+        )
 
 
 def _of_table(database: apsw.Connection, kind: str, name: str) -> list[tuple[Any, ...]]:
@@ -69,7 +75,9 @@ def _of_table(database: apsw.Connection, kind: str, name: str) -> list[tuple[Any
 
 
 def _triggers(database: apsw.Connection) -> Iterator[str]:
-    found = database.execute("SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name")
+    found = database.execute(
+        "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
+    )
     rows = []
     for name, of, sql in found:
         said = re.search(r"RAISE\(ABORT, '([^']*)'\)", sql)
