@@ -132,7 +132,7 @@ async def work(path: Path, start_at: float) -> dict[str, float]:
     counted = Counted(SqliteDatabase(path, SystemClock()))
     engine = engine_over(counted, 200)
     await asyncio.sleep(max(0.0, start_at - time.time()))  # noqa: TID251 - all processes start at one instant
-    began = time.perf_counter()
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     await engine.start()
     last = began
     quiet = 0
@@ -145,7 +145,9 @@ async def work(path: Path, start_at: float) -> dict[str, float]:
     await engine.drain()
     await engine.stop()
     await counted.close()
-    return {"seconds": last - began, "longest_wait_ms": counted.longest * 1e3}
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": last - began, "cpu_seconds": cpu, "longest_wait_ms": counted.longest * 1e3}
 
 
 async def nothing_left(tx: Tx) -> bool:

@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from gnomon.domain.lease import LEASE_SECONDS_SQL
 
 _NAME = re.compile(r"^--\s*name:\s*(\w+)\s*$")
-_PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
+PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _MACROS = {"@lease_seconds": LEASE_SECONDS_SQL}
 
 
@@ -58,4 +58,4 @@ def _query(name: str, text: str) -> Query:
     for macro, value in _MACROS.items():
         text = text.replace(macro, value)
     text = text.strip().rstrip(";")
-    return Query(name, text, tuple(dict.fromkeys(_PARAMETER.findall(text))))
+    return Query(name, text, tuple(dict.fromkeys(PARAMETER.findall(text))))

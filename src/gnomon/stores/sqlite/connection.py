@@ -5,6 +5,7 @@ Knows no threads; ``database.py`` gives each connection its own.
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from operator import itemgetter
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -14,9 +15,10 @@ import apsw
 from gnomon.domain.errors import Unavailable
 from gnomon.ports.clock import Clock
 from gnomon.stores.database import CheckViolation, Row, UniqueViolation, Value
-from gnomon.stores.queries import Query
+from gnomon.stores.queries import PARAMETER, Query
 
 T = TypeVar("T")
+_NOW = "now_us()"
 BUSY_SECONDS = 10.0
 _JOURNAL_BYTES = 64 * 1024 * 1024
 _PRAGMAS = (
@@ -69,43 +71,51 @@ def open_connection(
             raw.execute("PRAGMA query_only=ON")
     except apsw.Error as error:
         raise translated(error) from error
-    instant = _Instant(clock)
-    raw.create_scalar_function("now_us", instant.now, 0, deterministic=True)
-    return Connection(raw, queries, instant)
+    raw.create_scalar_function("now_us", lambda *_: clock.micros(), 0, deterministic=True)  # for migrations
+    return Connection(raw, queries, clock)
 
 
-class _Instant:
-    """One value for the whole of a statement, as statement_timestamp() has on PostgreSQL.
+class _Statement:
+    """A named query as SQLite gets it: numbered parameters, and ``now_us()`` as one of them.
 
-    SQLite itself calls a deterministic function once for each place it stands in.
+    A function of ours would be called back from inside SQLite for each row and place, and each call would fight with
+    the event loop for the interpreter. As a parameter it has one value for the whole of a statement, as
+    statement_timestamp() has on PostgreSQL.
     """
 
-    __slots__ = ("_clock", "micros")
+    __slots__ = ("text", "uses_now", "values")
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.micros: int | None = None
+    def __init__(self, query: Query) -> None:
+        numbers = {name: number for number, name in enumerate(query.parameters, 1)}
+        self.uses_now = _NOW in query.text
+        text = query.text.replace(_NOW, f"?{len(numbers) + 1}")
+        self.text = PARAMETER.sub(lambda match: f"?{numbers[match.group(1)]}", text)
+        self.values = _picker(query.parameters)
 
-    def now(self, *_: object) -> int:
-        if self.micros is None:
-            self.micros = self._clock.micros()
-        return self.micros
+
+def _picker(names: tuple[str, ...]) -> Callable[[Mapping[str, Value]], tuple[Value, ...]]:
+    """What takes the values of these names out of a mapping, in order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    if names:
+        only = names[0]
+        return lambda given: (given[only],)
+    return lambda _given: ()
 
 
 class Connection:
     """Implements ``stores.database.Tx`` on one apsw connection; no method of it ever suspends."""
 
-    def __init__(self, raw: apsw.Connection, queries: Mapping[str, Query], instant: _Instant) -> None:
+    def __init__(self, raw: apsw.Connection, queries: Mapping[str, Query], clock: Clock) -> None:
         self._raw = raw
-        self._queries = queries
-        self._instant = instant
+        self._statements = {name: _Statement(query) for name, query in queries.items()}
+        self._clock = clock
         self._columns: dict[str, tuple[str, ...]] = {}
 
     def transaction(self, begin: str, work: Callable[["Connection"], Awaitable[T]]) -> T:
         """Run ``work`` between ``begin`` and COMMIT, or roll back; translate the engine's errors."""
         try:
             self._raw.execute(begin)
-            self._instant.micros = None
             try:
                 answer = _drive(work(self))
                 self._raw.execute("COMMIT")
@@ -123,13 +133,11 @@ class Connection:
 
     def script(self, text: str) -> None:
         """Execute several statements: for migrations."""
-        self._instant.micros = None
         for _ in self._raw.execute(text):
             pass
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         """The rows of a statement that has no name: for migrations."""
-        self._instant.micros = None
         return self._raw.execute(text).fetchall()
 
     def close(self) -> None:
@@ -138,8 +146,7 @@ class Connection:
 
     async def all(self, name: str, /, **parameters: Value) -> list[Row]:
         """See ``Tx.all``."""
-        self._instant.micros = None
-        cursor = self._raw.execute(self._queries[name].text, parameters)
+        cursor = self._execute(name, parameters)
         columns = self._columns.get(name)
         if columns is None:
             try:
@@ -156,19 +163,28 @@ class Connection:
 
     async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
         """See ``Tx.tuples``."""
-        self._instant.micros = None
-        return self._raw.execute(self._queries[name].text, parameters).fetchall()
+        return self._execute(name, parameters).fetchall()
 
     async def run(self, name: str, /, **parameters: Value) -> int:
         """See ``Tx.run``."""
-        self._instant.micros = None
-        self._raw.execute(self._queries[name].text, parameters).fetchall()
+        self._execute(name, parameters).fetchall()
         return self._raw.changes()
 
     async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
         """See ``Tx.many``."""
-        self._instant.micros = None
-        return self._raw.executemany(self._queries[name].text, rows).fetchall()
+        statement = self._statements[name]
+        values: Iterable[tuple[Value, ...]] = map(statement.values, rows)
+        if statement.uses_now:
+            now = (self._clock.micros(),)
+            values = [given + now for given in values]
+        return self._raw.executemany(statement.text, values).fetchall()
+
+    def _execute(self, name: str, parameters: Mapping[str, Value]) -> apsw.Cursor:
+        statement = self._statements[name]
+        values = statement.values(parameters)
+        if statement.uses_now:
+            values += (self._clock.micros(),)
+        return self._raw.execute(statement.text, values)
 
 
 def _drive(coroutine: Awaitable[T]) -> T:
