@@ -67,3 +67,11 @@ def test_every_page_is_reached_from_the_readme() -> None:
 
 def test_the_page_for_agents_stays_short() -> None:
     assert len(page("AGENTS.md").text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "changelog.d").glob("*.md")), ids=lambda path: path.name)
+def test_a_fragment_is_one_sentence_or_two_under_a_known_type(path: Path) -> None:
+    assert re.fullmatch(r"\+?[a-z0-9-]+\.(feature|bugfix|doc|removal|misc)\.md", path.name)
+    text = path.read_text(encoding="utf-8")
+    assert text.endswith(".\n")
+    assert text.count("\n") == 1

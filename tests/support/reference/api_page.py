@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gnomon.domain.scopes import Scope
 from gnomon.edges.http.problems import MEANINGS
 from gnomon.settings import Settings
 from gnomon.wiring import open_center
@@ -43,6 +44,7 @@ def api_page() -> str:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             lines += ["", *_operation(method.upper(), path, operation)]
+    lines += ["", "## Scopes", "", *_scopes(document)]
     lines += ["", "## Shapes", "", "A field in bold is always there, or must be given."]
     for name, schema in sorted(document["components"]["schemas"].items()):
         lines += ["", *_shape(name, schema)]
@@ -97,6 +99,18 @@ def _gives(responses: Json) -> str:
             shown = _type(schema) if schema else ""
             told.append(f"{code} {shown or kind}".strip())
     return ", ".join(told)
+
+
+def _scopes(document: Json) -> Iterator[str]:
+    """Every scope with the routes that want it."""
+    wanted: dict[str, list[str]] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            wanted.setdefault(operation.get("x-scope", ""), []).append(f"`{method.upper()} {path}`")
+    yield "`noun:*` is all of one noun, `*` is everything. A scope without a route belongs to a part to come."
+    yield ""
+    rows = ((f"`{scope.value}`", "<br>".join(wanted.get(scope.value, []))) for scope in Scope)
+    yield from table(("scope", "opens"), rows)
 
 
 def _shape(name: str, schema: Json) -> Iterator[str]:
