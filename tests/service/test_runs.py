@@ -8,6 +8,8 @@ import pytest
 from gnomon.domain.errors import Conflict, Missing
 from gnomon.domain.run import Run, RunStatus
 from gnomon.services.runs import QUIET_LOOKS, Runs, Streamed
+from gnomon.stores import runs
+from gnomon.stores.database import Tx
 from support.desk import HOURLY, Desk, a_desk
 from support.house import House, an_agent
 
@@ -73,8 +75,8 @@ async def test_a_quiet_stream_says_that_it_lives(desk: Desk) -> None:
             return seen
 
     signal = Restless()
-    runs = Runs(database=desk.house.database, signal=signal, closing=desk.house.engine.closing)
-    stream = runs.events(run.id)
+    over = Runs(database=desk.house.database, signal=signal, closing=desk.house.engine.closing)
+    stream = over.events(run.id)
     assert (await following(stream)).data["status"] == "queued"
     assert await asyncio.wait_for(anext(stream), 5) is None
     assert signal.waits == QUIET_LOOKS - 1
@@ -114,3 +116,31 @@ async def test_what_is_over_or_not_there_can_not_be_cancelled(desk: Desk) -> Non
     for action in (desk.runs.get("run_x"), desk.runs.cancel("run_x", "bo"), anext(desk.runs.events("run_x"))):
         with pytest.raises(Missing):
             await action
+
+
+async def test_a_claim_that_is_lost_on_the_way_is_given_back_by_its_lease(desk: Desk) -> None:
+    """Casebook pay-07: many large payloads, claimed a few at a time; a fault after the claim keeps none of them."""
+    database = desk.house.database
+    for number in range(6):
+        made = await desk.make(HOURLY, name=f"n{number}", query="x" * 80_000)
+        await desk.run_now.run(made.id, "bo")
+
+    async def broken(tx: Tx) -> None:
+        assert len(await runs.claim(tx, "prc_gone", "clm_1", 4)) == 4
+        raise RuntimeError("before the commit")
+
+    with pytest.raises(RuntimeError):
+        await database.write(broken)
+    assert await statuses(desk) == ["queued"] * 6
+    await database.write(lambda tx: runs.claim(tx, "prc_gone", "clm_2", 4))
+    assert sorted(await statuses(desk)) == ["queued"] * 2 + ["running"] * 4
+    await desk.house.elapse(331)
+    swept = await desk.house.engine.watchdog.sweep()
+    assert swept.lost == 4
+    assert sorted(await statuses(desk)) == ["lost"] * 4 + ["queued"] * 2
+    locked = await desk.house.rows("SELECT id FROM schedules WHERE in_flight_run_id IS NOT NULL")
+    assert len(locked) == 2
+
+
+async def statuses(desk: Desk) -> list[str]:
+    return [row["status"] for row in await desk.house.rows("SELECT status FROM runs ORDER BY id")]
