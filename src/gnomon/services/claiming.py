@@ -4,6 +4,8 @@ The target is judged again at the claim: it may have been deleted while the run 
 failed right here, in the same transaction.
 """
 
+from collections.abc import Iterable
+
 from gnomon.domain.audit import Action
 from gnomon.domain.grant import Grant
 from gnomon.domain.lease import HEADROOM_SECONDS
@@ -39,6 +41,19 @@ async def claim_runs(  # noqa: PLR0917 - one claim, said in full
             grants.append(_grant(row, verdict, taken_at))
     await audit.append_many(tx, entries)
     return grants
+
+
+async def give_back(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]:
+    """Give claims (run, fence) under which nothing was sent back to the queue; the runs that were still held."""
+    fences = dict(held)
+    given = await runs.give_back(tx, owner, fences.items())
+    released = [
+        NewEntry(owner, Action.RELEASE, "run", run_id, fence, {"status": RunStatus.QUEUED.value})
+        for run_id, fence in fences.items()
+        if run_id in given
+    ]
+    await audit.append_many(tx, released)
+    return given
 
 
 async def _refuse(tx: Tx, row: Row, verdict: Verdict, owner: str) -> NewEntry:

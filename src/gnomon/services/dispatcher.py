@@ -14,12 +14,14 @@ from typing import Protocol
 import structlog
 
 from gnomon.domain.audit import Action
+from gnomon.domain.errors import Unavailable
 from gnomon.domain.grant import Grant
 from gnomon.domain.ids import Kind
 from gnomon.domain.instants import SECOND
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.gates import Gates
+from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
 from gnomon.services.slot_plan import Plan, SetAside, Stop, plan_slot
 from gnomon.stores import audit, runs, slots
@@ -98,6 +100,7 @@ class Dispatcher:
         self._process_id = process_id
         self._may_claim = may_claim
         self._batch = batch
+        self._lost_claims = LostClaims(database, process_id, wakeup)
         self.lag_us = 0
         self.recorded: Counter[tuple[str, str]] = (
             Counter()
@@ -106,6 +109,7 @@ class Dispatcher:
     async def tick(self) -> float | None:
         """Record every slot that is due; seconds until the next one, or ``None`` where no schedule has any."""
         worst = 0
+        await self._lost_claims.settle()
         while True:
             wait_us = await self._database.read(slots.next_due)
             if wait_us is None or wait_us > 0:  # the common tick reads once and writes nothing
@@ -123,23 +127,26 @@ class Dispatcher:
         await self._runner.wait_for_place(PLACE_SECONDS)
         places = self._runner.reserve(self._batch)
         taken_at = self._clock.monotonic()
+        claim_id = self._mint.make(Kind.CLAIM)
         scan = _Scan()
         try:
-            scan = await self._database.write(lambda tx: self._claim(tx, places, taken_at))
+            scan = await self._database.write(lambda tx: self._claim(tx, claim_id, places, taken_at))
+        except Unavailable:
+            self._lost_claims.doubt(claim_id)
+            raise
         finally:
             self._runner.take(scan.grants, places)
         if scan.queued:
             self._wakeup.notify()
         return scan
 
-    async def _claim(self, tx: Tx, places: int, taken_at: float) -> _Scan:
+    async def _claim(self, tx: Tx, claim_id: str, places: int, taken_at: float) -> _Scan:
         due = await slots.claim_due(tx, self._batch)
         scan = _Scan(claimed=len(due))
         if not due:
             return scan
         verdicts = await self._gates.judge(tx, {(row["target_kind"], row["target_id"]) for row in due})
         calendars = await self._holidays(tx, due)
-        claim_id = self._mint.make(Kind.CLAIM)
         plans: list[Plan] = []
         for row in due:
             scan.worst_lag_us = max(scan.worst_lag_us, row["now"] - row["next_fire_at"])

@@ -18,9 +18,10 @@ from gnomon.domain.instants import SECOND
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.attempt import Attempts
-from gnomon.services.claiming import claim_runs
+from gnomon.services.claiming import claim_runs, give_back
 from gnomon.services.closing import Closing, Ending
 from gnomon.services.gates import Gates
+from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
 from gnomon.services.renewal import Renewal
 from gnomon.services.reporting import Reports
@@ -65,6 +66,7 @@ class Runner:
         self._process_id = process_id
         self._concurrency = concurrency
         self._grace = kill_grace_seconds
+        self._lost_claims = LostClaims(database, process_id, wakeup)
         self._reserved = 0
         self._hungry = False  # a tick found no place: the next one that gets free wakes the loop
         self._works: dict[str, Work] = {}
@@ -158,7 +160,7 @@ class Runner:
         """A claim under which nothing was sent goes back to the queue as if it had not been made."""
         held = [(work.grant.run_id, work.grant.fence)]
         try:
-            await self._database.write(lambda tx: runs.give_back(tx, self._process_id, held))
+            await self._database.write(lambda tx: give_back(tx, self._process_id, held))
         except Unavailable as error:
             _log.warning("claim_left_to_the_lease", run_id=work.grant.run_id, error=error.message)
         self._wakeup.notify()
@@ -167,6 +169,7 @@ class Runner:
         """Fill the free places from the queue; seconds until the next run may be claimed."""
         if not self._renewal.alive():
             return NOT_YET_SECONDS
+        await self._lost_claims.settle()
         while self.places > 0:
             wait_us = await self._database.read(runs.next_claimable)
             if wait_us is None or wait_us > 0:
@@ -187,7 +190,11 @@ class Runner:
         async def work(tx: Tx) -> list[Grant]:
             return await claim_runs(tx, self._gates, self._process_id, claim_id, places, taken_at)
 
-        return await self._database.write(work)
+        try:
+            return await self._database.write(work)
+        except Unavailable:
+            self._lost_claims.doubt(claim_id)
+            raise
 
     async def _work(self, work: Work) -> None:
         ending = await self._attempts.run(work)

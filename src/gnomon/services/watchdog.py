@@ -56,11 +56,12 @@ class Watchdog:
         self._on_jump = on_jump
         self._chores = chores
         self._ticks = 0
+        self._jump: Jump | None = None  # seen in the middle of a sweep: the next tick acts on it
 
     async def tick(self) -> float:
         """One sweep; seconds until the next."""
         now, due = await self._database.read(self._look)
-        jump = self._guard.observe(now)
+        jump, self._jump = self._guard.observe(now) or self._jump, None
         if jump is not None:
             _log.warning("clock_jumped", seconds=jump.seconds, stalled=jump.stalled)
             await self._on_jump(jump)
@@ -92,6 +93,11 @@ class Watchdog:
 
     async def _sweep_batch(self, tx: Tx) -> tuple[Swept, int]:
         rows = await runs.expired(tx, self._heartbeat_timeout_us, self._guard.calm_us(), BATCH)
+        # this process may have stood still since the tick looked, and the clock been set: asked after the rows were read
+        jump = self._guard.observe(await processes.now(tx))
+        if jump is not None:
+            self._jump = jump
+            return Swept(), 0
         lost = resumed = 0
         for row in rows:
             if (

@@ -170,6 +170,11 @@ async def give_back(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[
     return {row[0] for row in await tx.many("runs.give_back", rows)}
 
 
+async def under_claim(tx: Tx, owner: str, claim_id: str) -> list[tuple[str, int]]:
+    """The runs (id, fence) that this owner holds by this claim: asked where the claim's answer was lost (RUN-5a)."""
+    return [(row[0], row[1]) for row in await tx.tuples("runs.under_claim", owner=owner, claim_id=claim_id)]
+
+
 async def insert_attempt(
     tx: Tx, run_id: str, outcome: str, error_code: str | None = None, error: str | None = None
 ) -> None:

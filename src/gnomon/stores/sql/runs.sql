@@ -114,6 +114,9 @@ UPDATE runs SET
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
 
+-- name: under_claim
+SELECT id, fence FROM runs WHERE lease_until IS NOT NULL AND claim_id = :claim_id AND owner = :owner;
+
 -- name: insert_attempt
 INSERT INTO attempts (run_id, number, fence, worker, started_at, finished_at, outcome, error_code, error)
 SELECT :run_id, attempt, fence, owner, coalesce(attempt_at, started_at), now_us(), :outcome, :error_code, :error

@@ -1,0 +1,155 @@
+"""Faults of the product that the simulator found, each reduced to the steps that show it (PRF-2)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from gnomon.domain.errors import Unavailable
+from gnomon.stores.database import Database
+from support.databases import START
+from support.house import House, a_schedule, an_agent
+
+pytestmark = pytest.mark.anyio
+HOURLY = {"unit": "hour", "every": 1}
+
+
+class LosesAnswers:
+    """A database of which the next write's answer is lost: the commit happened, its caller hears an error."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.lose = False
+
+    async def write(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+        answer = await self._database.write(work)
+        if self.lose:
+            self.lose = False
+            raise Unavailable("The connection broke while the commit was under way.")
+        return answer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+
+async def a_house_that_loses_answers(house: House) -> tuple[House, LosesAnswers]:
+    path = LosesAnswers(house.database)
+    other = await house.neighbour(database=path)
+    await an_agent(house.database)
+    await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
+    return other, path
+
+
+async def pairs(house: House) -> list[tuple[str, int]]:
+    entries = await house.rows("SELECT action, fence FROM audit WHERE fence IS NOT NULL ORDER BY seq")
+    return [(entry["action"], entry["fence"]) for entry in entries]
+
+
+async def test_a_slot_s_claim_whose_answer_was_lost_is_asked_for(house: House) -> None:
+    """RUN-5a: the run born claimed lay locked for its whole lease, in the name of a process that knew nothing of it."""
+    other, path = await a_house_that_loses_answers(house)
+    path.lose = True
+    with pytest.raises(Unavailable):
+        await other.dispatch()
+    assert (await house.run())["status"] == "running"
+    assert other.engine.runner.in_work == 0
+    await other.dispatch()
+    await other.claim()
+    await other.idle()
+    run = await house.run()
+    assert (run["status"], run["attempt"], len(other.runtime.calls)) == ("succeeded", 1, 1)
+    assert await pairs(house) == [("CLAIM", 1), ("RELEASE", 1), ("CLAIM", 2), ("RELEASE", 2)]
+    other.direct.close()
+
+
+async def test_a_queue_s_claim_whose_answer_was_lost_is_asked_for(house: House) -> None:
+    """RUN-5a: the same for a run that was claimed from the queue."""
+    other, path = await a_house_that_loses_answers(house)
+    dispatcher = await house.neighbour(seed=7, work=False)
+    await dispatcher.dispatch()
+    path.lose = True
+    with pytest.raises(Unavailable):
+        await other.claim()
+    assert (await house.run())["status"] == "running"
+    await other.claim()
+    await other.idle()
+    run = await house.run()
+    assert (run["status"], run["attempt"], len(other.runtime.calls)) == ("succeeded", 1, 1)
+    other.direct.close()
+    dispatcher.direct.close()
+
+
+async def test_doubt_stays_while_the_database_is_away(house: House) -> None:
+    """RUN-5a: what could not be read back is asked for again, and a claim that was never made gives nothing back."""
+    other, path = await a_house_that_loses_answers(house)
+    path.lose = True
+    with pytest.raises(Unavailable):
+        await other.dispatch()
+    path.lose = True
+    with pytest.raises(Unavailable):
+        await other.engine.dispatcher.tick()
+    await other.dispatch()
+    assert (await house.run())["status"] == "queued"
+    assert [action for action, _ in await pairs(house)] == ["CLAIM", "RELEASE"]
+    other.direct.close()
+
+
+async def test_a_claim_that_is_given_back_is_released_in_the_audit(house: House) -> None:
+    """BRD-7's pairing, for runs: a claim given back at a stop had no end, and the next one followed it."""
+    await an_agent(house.database)
+    await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
+    reading = asyncio.Event()
+
+    async def prepare(
+        *_: Any,
+    ) -> None:  # stopped while it still reads what its session holds: nothing was sent
+        reading.set()
+        await asyncio.get_running_loop().create_future()
+
+    house.engine.runner._attempts._invoker.prepare = prepare  # type: ignore[assignment,method-assign]
+    await house.dispatch()
+    await reading.wait()
+    await house.engine.runner.drain(1.0)
+    assert house.runtime.calls == []
+    assert await pairs(house) == [("CLAIM", 1), ("RELEASE", 1)]
+    [entry] = await house.audit("RELEASE")
+    assert entry["detail"] == '{"status":"queued"}'
+
+
+async def test_a_sweep_that_stood_still_after_its_look_takes_nothing(house: House) -> None:
+    """RUN-5b: the clock was set while the sweeper was stopped between its look at the clock and its sweep."""
+    hold = house.runtime.hangs()
+    await an_agent(house.database)
+    await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
+    other = await house.neighbour()
+    await other.beat()
+    await other.engine.watchdog.tick()
+    await house.dispatch()
+    await hold.started.wait()
+    house.clock.jump(1_000)  # the look was before it, the sweep comes after it
+    await other.engine.watchdog.sweep()
+    assert (await house.run())["status"] == "running"
+    assert await house.audit("EXPIRE") == []
+    hold.release("done")
+    await house.idle()
+    assert (await house.run())["status"] == "succeeded"
+    other.direct.close()
+
+
+async def test_a_jump_that_a_sweep_saw_is_acted_on_by_the_next_tick(house: House) -> None:
+    """RUN-5b, casebook mis-08: the clock is back from the future, and the next slot is not left there."""
+    await an_agent(house.database)
+    house.clock.jump(7_200)
+    sid = await a_schedule(
+        house.database, HOURLY, next_fire_at=START + timedelta(hours=2), anchor=START - timedelta(hours=5)
+    )
+    await house.engine.watchdog.tick()
+    await house.dispatch()
+    await house.idle()
+    house.clock.jump(-7_200)
+    await house.engine.watchdog.sweep()
+    assert (await house.schedule(sid))["next_fire_at"] > house.clock.micros() + 3 * 3_600_000_000 - 1
+    await house.engine.watchdog.tick()
+    assert (await house.schedule(sid))["next_fire_at"] <= house.clock.micros() + 3_600_000_000
