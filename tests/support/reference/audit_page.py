@@ -18,8 +18,7 @@ detail are microseconds since 1970 where one of the two wrote it, RFC 3339 where
 
 `GET /v1/audit?after=SEQ&action=&subject=` and `gnomon audit` read it forward.
 
-Each `CLAIM` is ended by one `RELEASE` or one `EXPIRE` with the same run and fence; a claim that a shutdown gave back
-before anything was sent has neither.
+Each `CLAIM` is ended by one `RELEASE` or one `EXPIRE` with the same run and fence.
 
 ## Actions
 """
