@@ -19,6 +19,13 @@ settings.register_profile("explore")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seeds", type=int, default=None, help="how many seeds the simulator runs (tests/sim)")
+    parser.addoption(
+        "--long", action="store_true", help="more rounds of killing real processes (tests/chaos)"
+    )
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"

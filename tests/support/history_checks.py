@@ -23,6 +23,7 @@ HANDS = {"kill", "freeze", "outage", "lost_answer", "block", "stop"}
 LONGEST_FAULT = 130.0  # a heartbeat that was missed is felt for so long after the fault
 PATIENCE = 40.0
 SWEEP_SECONDS, HEARTBEAT_TIMEOUT = 60.0, 120.0
+RECOVERY_SECONDS = HEARTBEAT_TIMEOUT + SWEEP_SECONDS + 15.0
 Check = Callable[[History], Iterator[str]]
 
 
@@ -124,7 +125,9 @@ def claims_are_paired(history: History) -> Iterator[str]:
             if open_fence[run] != fence:
                 yield f"run {run}: {action} {fence} while {open_fence[run]} was open"
             open_fence[run] = None
-    yield from (f"run {run}: CLAIM {fence} never ended" for run, fence in open_fence.items() if fence is not None)
+    yield from (
+        f"run {run}: CLAIM {fence} never ended" for run, fence in open_fence.items() if fence is not None
+    )
 
 
 def nothing_is_open(history: History) -> Iterator[str]:
@@ -148,7 +151,7 @@ def losses_have_causes(history: History) -> Iterator[str]:
             claim = claimed[change.subject]
             if new["status"] not in ("lost", "queued"):
                 continue
-            if _by_a_newborn(history, claim, change):
+            if by_a_newborn(history, claim.at, change.actor):
                 history.seen["taken by a newborn after a jump"] += 1
             elif not history.touched(claim.actor, claim.at, change.at, HANDS, LONGEST_FAULT):
                 yield (
@@ -157,15 +160,16 @@ def losses_have_causes(history: History) -> Iterator[str]:
                 )
 
 
-def _by_a_newborn(history: History, claim: Change, taken: Change) -> bool:
+def by_a_newborn(history: History, claimed_at: float, taker: str) -> bool:
     """A process that starts just after the clock was set has no reading from before: it can't know (RUN-5b)."""
-    born = history.births[taken.actor]
-    return any(f.kind == "jump" and claim.at - 1_000 <= f.begin <= born for f in history.faults) and born > claim.at
+    born = history.births.get(taker, 0.0)
+    return any(fault.kind == "jump" and claimed_at <= fault.begin <= born for fault in history.faults)
 
 
 def the_dead_are_recovered(history: History) -> Iterator[str]:
-    """A11, RUN-7: a run of a killed process is taken within min(lease, heartbeat timeout) + sweep, in quiet times."""
+    """A11, RUN-7: a run of a killed process is taken within min(lease, heartbeat timeout) + sweep, while one watches."""
     deaths = {fault.process: fault.begin for fault in history.faults if fault.kind == "kill"}
+    deferred = {(hit.run_id, hit.process) for hit in history.hits if hit.plan == "defer"}
     held: dict[str, Change] = {}
     for change in history.journal.of("run"):
         if change.new["status"] == "running" and change.old["status"] != "running":
@@ -173,14 +177,23 @@ def the_dead_are_recovered(history: History) -> Iterator[str]:
         elif change.old["status"] == "running" and change.new["status"] != "running":
             claim = held.pop(change.subject)
             died = deaths.get(claim.actor)
-            if died is None or change.actor == claim.actor or died < claim.at:
+            mine = change.actor == claim.actor or (change.subject, claim.actor) in deferred
+            if died is None or mine or died < claim.at or not _is_watched(history, deaths, died):
                 continue
-            bound = HEARTBEAT_TIMEOUT + SWEEP_SECONDS + 15.0
-            quiet = not any(f.touches(f.process, died - 300, died + bound) for f in history.faults if f.begin != died)
-            if quiet:
-                history.seen["recoveries timed"] += 1
-            if quiet and change.at - died > bound:
+            history.seen["recoveries timed"] += 1
+            if change.at - died > RECOVERY_SECONDS:
                 yield f"run {change.subject} of {claim.actor}, dead at {died:.1f}, was taken at {change.at:.1f}"
+
+
+def _is_watched(history: History, deaths: dict[str, float], died: float) -> bool:
+    """Whether some process watched, untouched, from a death to the end of its bound, and the clock stood right."""
+    begin, end = died - HEARTBEAT_TIMEOUT - SWEEP_SECONDS, died + RECOVERY_SECONDS
+    if any(fault.kind == "jump" and begin <= fault.begin <= end for fault in history.faults):
+        return False
+    return any(
+        born <= begin and deaths.get(name, end) >= end and not history.touched(name, begin, end, HANDS)
+        for name, born in history.births.items()
+    )
 
 
 def records_agree(history: History) -> Iterator[str]:
@@ -230,8 +243,12 @@ def calm_means_calm(history: History) -> Iterator[str]:
     if not history.calm:
         return
     heard = {(hit.run_id, hit.fence) for hit in history.hits}
+    by_target = {e["subject_id"] for e in history.rows("audit") if e["actor"] == "target"}
     for entry in history.rows("audit"):
-        if entry["action"] == "EXPIRE" or (entry["action"] == "FENCED" and entry["actor"] != "target"):
+        collided = (
+            entry["action"] == "FENCED" and entry["subject_id"] in by_target
+        )  # a person's cancel came with it
+        if entry["action"] == "EXPIRE" or (entry["action"] == "FENCED" and not collided):
             yield f"{entry['action']} of {entry['subject_id']} in a calm world"
         if entry["action"] == "CLAIM" and (entry["subject_id"], entry["fence"]) not in heard:
             yield f"claim {entry['fence']} of {entry['subject_id']} came to nothing"

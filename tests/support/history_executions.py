@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from support.history import History, Hit
+from support.history_checks import by_a_newborn
 
 RESUMES = 3
 EXCLUSIVE = {"skip", "queue_one", "cancel_running"}
@@ -39,6 +40,9 @@ def executions_do_not_overlap(history: History) -> Iterator[str]:
             if _frozen(history, earlier, later.begin):
                 history.seen["overlap excused"] += 1
                 continue
+            if any(by_a_newborn(history, earlier.begin, taker) for taker in _takers(history, earlier)):
+                history.seen["overlap behind a newborn after a jump"] += 1
+                continue
             yield (
                 f"{schedule['id']} ({schedule['overlap']}): {earlier.run_id}/{earlier.fence} on {earlier.process} ran "
                 f"{earlier.begin:.3f} to {earlier.end}, {later.run_id}/{later.fence} on {later.process} began "
@@ -54,7 +58,11 @@ def fences_grow(history: History) -> Iterator[str]:
             runs[hit.fence].add(hit.run_id)
             if hit.fence < 1:
                 yield f"run {hit.run_id} was delivered without a fence"
-        yield from (f"fence {fence} of {schedule['id']} went to {sorted(ids)}" for fence, ids in runs.items() if len(ids) > 1)
+        yield from (
+            f"fence {fence} of {schedule['id']} went to {sorted(ids)}"
+            for fence, ids in runs.items()
+            if len(ids) > 1
+        )
         if schedule["overlap"] in EXCLUSIVE:
             for one, next_one in pairwise(hits):
                 if next_one.fence < one.fence:
@@ -82,6 +90,15 @@ def _touching(hits: list[Hit]) -> Iterator[tuple[Hit, Hit]]:
         open_hits = [old for old in open_hits if old.end is None or old.end > hit.begin + MOMENT]
         yield from ((old, hit) for old in open_hits)
         open_hits.append(hit)
+
+
+def _takers(history: History, hit: Hit) -> list[str]:
+    """Who took the run of a call away from the process that made it."""
+    return [
+        change.actor
+        for change in history.journal.of("run")
+        if change.subject == hit.run_id and change.actor != hit.process and change.at >= hit.begin
+    ]
 
 
 def _frozen(history: History, hit: Hit, until: float) -> bool:

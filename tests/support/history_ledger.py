@@ -113,7 +113,9 @@ def nothing_fires_in_a_pause(history: History) -> Iterator[str]:
     pauses = _by_schedule(history.rows("status_changes"), "schedule_id")
     for row in history.rows("occurrences"):
         idle = _idle(pauses[row["schedule_id"]], history.ended_wall)
-        if row["disposition"] == "fired" and any(begin < row["nominal_fire_at"] <= end for begin, end in idle):
+        if row["disposition"] == "fired" and any(
+            begin < row["nominal_fire_at"] <= end for begin, end in idle
+        ):
             yield f"slot {row['nominal_fire_at']} of {row['schedule_id']} lay in a pause and fired"
 
 
@@ -134,7 +136,8 @@ def next_slots_go_forward(history: History) -> Iterator[str]:
 def ledger_never_changes(history: History) -> Iterator[str]:
     """A17: what was recorded stays, as it was."""
     final = {
-        (row["schedule_id"], row["nominal_fire_at"]): row["disposition"] for row in history.rows("occurrences")
+        (row["schedule_id"], row["nominal_fire_at"]): row["disposition"]
+        for row in history.rows("occurrences")
     }
     for change in history.journal.of("slot"):
         if final.get((change.subject, change.new["nominal"])) != change.new["disposition"]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from gnomon.domain.errors import GnomonError
+from gnomon.domain.errors import GnomonError, Unavailable
 from gnomon.domain.run import RunStatus
 from gnomon.domain.schedule import Schedule
 from gnomon.services.mint import Mint
@@ -33,7 +33,7 @@ from support.simulation_database import TRIGGERS, SimDatabase
 from support.simulation_loop import VirtualClock, VirtualLoop
 from support.simulation_process import Machine, SimProcess
 from support.simulation_schedules import drawn
-from support.simulation_target import CALM, Promise, SimTarget
+from support.simulation_target import CALM, STORMY, Promise, SimTarget
 
 TABLES = ("schedules", "occurrences", "runs", "turns", "sessions", "attempts", "audit", "status_changes")
 BEGIN = START + timedelta(seconds=17)  # no slot's instant, and inside a minute
@@ -43,11 +43,12 @@ BEGIN = START + timedelta(seconds=17)  # no slot's instant, and inside a minute
 class Script:
     """What one simulation is made of."""
 
-    storm_seconds: float = 5_400.0
+    storm_seconds: float = 3_600.0
     calm_share: float = 0.15
-    resumes: bool = True
     jumps: bool = True
-    tilt: str = ""  # a fault that is drawn far more often
+    tilt: str = ""  # a fault that is drawn more often
+    plans: tuple[str, ...] = STORMY
+    on_lost: tuple[str, ...] = ("fail", "resume")
 
 
 def simulate(
@@ -89,7 +90,7 @@ class World:
         self.history = History()
         self.history.calm = self.rng.random() < script.calm_share
         self.intensity = self.rng.choice((0.1, 0.25, 0.5, 0.9))
-        self.target = SimTarget(self.loop, self.rng, self.history)
+        self.target = SimTarget(self.loop, self.rng, self.history, script.plans)
         path = a_file(folder, f"sim-{seed}.db")
         self.machine = Machine(self.loop, self.clock, self.rng, path, self.history, self.target, named)
         # the office makes the schedules and looks at the end; nothing ever goes wrong there
@@ -116,7 +117,7 @@ class World:
         mint = Mint(self.clock, SeededEntropy(self.rng.getrandbits(40)))
         made = Schedules(database=self.office, mint=mint, signal=Signal())
         count = self.rng.choice((5, 8, 12, 20))
-        for written in drawn(self.rng, count, BEGIN, resumes=self.script.resumes):
+        for written in drawn(self.rng, count, BEGIN, on_lost=self.script.on_lost):
             schedule = await made.create(written, "ana")
             assert isinstance(schedule, Schedule)
             self.schedules.append(schedule)
@@ -146,7 +147,7 @@ class World:
         if not self.history.calm:
             deeds += FAULTS
             if self.script.tilt:
-                deeds += [deed for deed in FAULTS if deed.__name__ == self.script.tilt] * 20
+                deeds += [deed for deed in FAULTS if deed.__name__ == self.script.tilt] * 6
         if not self.script.jumps:
             deeds = [deed for deed in deeds if deed is not jump]
         self.rng.choice(deeds)(self, process)
@@ -278,7 +279,9 @@ def sleep(world: World, process: SimProcess) -> None:
             each.freeze()
     world.history.seen["suspended"] += 1
     others = [each for each in world.places if each is not None]
-    world.later(world.rng.choice((200.0, 700.0, 2_000.0)), lambda: [each.lift("freeze") for each in others] and None)
+    world.later(
+        world.rng.choice((200.0, 700.0, 2_000.0)), lambda: [each.lift("freeze") for each in others] and None
+    )
 
 
 def stop(world: World, process: SimProcess) -> None:
@@ -286,7 +289,11 @@ def stop(world: World, process: SimProcess) -> None:
 
     async def end() -> None:
         world.history.fault("stop", process.name, world.loop.time(), world.loop.time())
-        await process.engine.stop()
+        try:
+            await process.engine.drain()
+            await process.engine.stop()
+        except Unavailable:
+            world.history.seen["stopped without a word"] += 1
         process.kill()
 
     process.do(end())

@@ -22,7 +22,15 @@ from support.history import Change, Journal
 T = TypeVar("T")
 HOP_SECONDS = (0.0, 0.0, 0.001, 0.004, 0.02, 0.1)
 _RUN = ("status", "fence", "owner", "lease_until", "attempt", "finished_at")
-_SCHEDULE = ("status", "next_fire_at", "in_flight_run_id", "waiting_run_id", "failure_streak", "fence", "revision")
+_SCHEDULE = (
+    "status",
+    "next_fire_at",
+    "in_flight_run_id",
+    "waiting_run_id",
+    "failure_streak",
+    "fence",
+    "revision",
+)
 TRIGGERS = f"""
 CREATE TRIGGER sim_run_new AFTER INSERT ON runs BEGIN
     SELECT sim_note('run', NEW.id, NEW.schedule_id, NEW.trigger_kind, {", ".join("NULL" for _ in _RUN)},

@@ -51,7 +51,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._prune_at = 1_000
         self.world = Lane("world")
         self.lanes = [self.world]
-        self.buried: list[Any] = []  # what the dead would have run: kept, for a collected task runs its ``finally``
+        self.buried: list[
+            Any
+        ] = []  # what the dead would have run: kept, for a collected task runs its ``finally``
         self.errors: list[dict[str, Any]] = []
         self.closing = False
         self.steps = 0

@@ -9,12 +9,16 @@ from support.house import AGENT
 MINUTES = (5, 5, 7, 10, 15, 30)
 
 
-def drawn(rng: random.Random, count: int, start: datetime, *, resumes: bool) -> list[dict[str, Any]]:
+def drawn(
+    rng: random.Random, count: int, start: datetime, *, on_lost: tuple[str, ...]
+) -> list[dict[str, Any]]:
     """Definitions as people write them, for a simulation that begins at ``start``."""
-    return [_definition(rng, index, start, resumes=resumes) for index in range(count)]
+    return [_definition(rng, index, start, on_lost=on_lost) for index in range(count)]
 
 
-def _definition(rng: random.Random, index: int, start: datetime, *, resumes: bool) -> dict[str, Any]:
+def _definition(
+    rng: random.Random, index: int, start: datetime, *, on_lost: tuple[str, ...]
+) -> dict[str, Any]:
     cadence = _cadence(rng, start)
     made: dict[str, Any] = {
         "name": f"schedule {index}",
@@ -23,7 +27,7 @@ def _definition(rng: random.Random, index: int, start: datetime, *, resumes: boo
         "query": rng.choice(("go", "for {{now}} after {{runCount}}")),
         "overlap": rng.choice(("skip", "skip", "skip", "queue_one", "queue_one", "cancel_running", "allow")),
         "catch_up": rng.choice(("latest", "latest", "none")),
-        "on_lost": rng.choice(("fail", "resume") if resumes else ("fail",)),
+        "on_lost": rng.choice(on_lost),
         "timeout_seconds": rng.choice((20, 90, 240, 400, 900)),
         "retry": rng.choice(
             (

@@ -1,0 +1,207 @@
+"""Guards taken out of the product, one at a time: the simulator must notice each (PRF-4 for the simulator itself).
+
+Each plant is a context manager that yields the queries to replace; whatever it patched is put back afterwards.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+from gnomon.services import claiming
+from gnomon.services.clock_guard import ClockGuard
+from gnomon.services.dispatcher import Dispatcher
+from gnomon.services.lost_claims import LostClaims
+from gnomon.services.mint import Mint
+from gnomon.services.renewal import Renewal
+from gnomon.services.runner import Runner
+from gnomon.stores import queries, runs, slots
+from gnomon.stores.database import Row, Tx
+from gnomon.stores.queries import Query
+from support.simulation import Script
+
+Changed = Mapping[str, Query]
+_ONE_HOST = "prc_thesamehost"
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """A guard that is missing, and the kind of world in which that shows soonest."""
+
+    name: str
+    take_out: Callable[[], AbstractContextManager[Changed]]
+    script: Script
+    shows: str  # the invariant that must be broken
+
+
+def _without(name: str, *guards: str) -> dict[str, Query]:
+    query = queries.load("sqlite")[name]
+    text = query.text
+    for guard in guards:
+        assert text.count(guard) == 1, f"{guard!r} is not in {name} any more"
+        text = text.replace(guard, "1")
+    parameters = tuple(p for p in query.parameters if re.search(rf":{p}\b", text))
+    return {name: Query(name, text, parameters)}
+
+
+@contextmanager
+def unguarded_claim() -> Iterator[Changed]:
+    """The queue is read in one transaction and claimed in another, and the claim asks no more (RUN-1)."""
+    real = claiming.claim_runs
+    seen: list[list[tuple[Any, ...]]] = []
+
+    async def claim_batch(runner: Any, places: int) -> Any:
+        found = await runner._database.read(lambda tx: tx.tuples("runs.claimable", limit=places))
+        seen.append(found)
+        return await original(runner, places)
+
+    async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
+        stale = seen.pop()
+        fences = {
+            row[0]: row[1]
+            for row in await tx.many("runs.grant_fence", [{"schedule_id": s} for _, s in stale if s])
+        }
+        rows = [
+            {"id": run_id, "owner": owner, "claim_id": claim_id, "fence": fences.get(schedule_id, 0)}
+            for run_id, schedule_id in stale
+        ]
+        claimed = await tx.many("runs.claim", rows)
+        return await runs.by_ids(tx, [row[0] for row in claimed])
+
+    original = Runner._claim_batch
+    assert real is claiming.claim_runs
+    with patch.object(Runner, "_claim_batch", claim_batch), patch.object(claiming.runs, "claim", claim):
+        yield _without("runs.claim", "status = 'queued'", "claimable_at <= now_us()")
+
+
+@contextmanager
+def unguarded_renew() -> Iterator[Changed]:
+    """A lease is renewed whoever holds the run (RUN-4)."""
+    yield _without("runs.renew", "owner = :owner", "fence = :fence", "status = 'running'")
+
+
+@contextmanager
+def unfenced_close() -> Iterator[Changed]:
+    """A run is closed by whoever ends (RUN-6)."""
+    yield _without("runs.close", "owner = :owner", "fence = :fence")
+
+
+@contextmanager
+def no_self_fence() -> Iterator[Changed]:
+    """A process that can't renew works on (RUN-5)."""
+    with (
+        patch.object(Renewal, "_fence_overdue", lambda _: None),
+        patch.object(Renewal, "holds", lambda *_: True),
+    ):
+        yield {}
+
+
+@contextmanager
+def advance_apart() -> Iterator[Changed]:
+    """The schedule moves on in a transaction of its own, after its slot's (DSP-5)."""
+    real, later = slots.advance, list[Sequence[Any]]()
+    scan = Dispatcher._scan
+
+    async def put_off(_: Tx, schedules: Any) -> None:
+        later.append(list(schedules))
+
+    async def scan_then_advance(dispatcher: Any) -> Any:
+        try:
+            return await scan(dispatcher)
+        finally:
+            for rows in [later.pop() for _ in range(len(later))]:
+                await dispatcher._database.write(lambda tx, rows=rows: real(tx, rows))
+
+    with patch.object(slots, "advance", put_off), patch.object(Dispatcher, "_scan", scan_then_advance):
+        yield {}
+
+
+@contextmanager
+def host_as_identity() -> Iterator[Changed]:
+    """Every process of the machine has the same name (RUN-5a)."""
+    start = queries.load("sqlite")["processes.start"]
+    again = "ON CONFLICT (id) DO UPDATE SET heartbeat_at = now_us(), stopped_at = NULL"
+    with patch.object(Mint, "process", lambda _: _ONE_HOST):
+        yield {"processes.start": Query(start.name, f"{start.text} {again}", start.parameters)}
+
+
+@contextmanager
+def no_clock_guard() -> Iterator[Changed]:
+    """A jump of the clock is not noticed (RUN-5b)."""
+    with patch.object(ClockGuard, "observe", lambda *_: None):
+        yield {}
+
+
+@contextmanager
+def no_lost_claims() -> Iterator[Changed]:
+    """A claim whose answer was lost is forgotten (RUN-5a)."""
+    with patch.object(LostClaims, "doubt", lambda *_: None):
+        yield {}
+
+
+@contextmanager
+def claim_without_entry() -> Iterator[Changed]:
+    """What is given back is not released in the audit."""
+    with patch.object(claiming.audit, "append_many", _drops_given_back(claiming.audit.append_many)):
+        yield {}
+
+
+def _drops_given_back(real: Any) -> Any:
+    async def append_many(tx: Tx, entries: Sequence[Any]) -> None:
+        kept = [e for e in entries if not (e.action == "RELEASE" and e.detail == {"status": "queued"})]
+        await real(tx, kept)
+
+    return append_many
+
+
+_STORM = Script(calm_share=0.0)
+_DEFERS = ("defer", "slow", "long")
+_LONG = ("long", "long", "slow", "slow", "hang", "quick")
+PLANTS = (
+    Plant("unguarded claim", unguarded_claim, Script(calm_share=0.0, jumps=False), "holders_write"),
+    Plant(
+        "unguarded renew",
+        unguarded_renew,
+        Script(calm_share=0.0, tilt="stop", plans=_DEFERS),
+        "holders_write",
+    ),
+    Plant(
+        "unfenced close",
+        unfenced_close,
+        Script(calm_share=0.0, jumps=False, tilt="freeze", plans=_LONG, on_lost=("resume",)),
+        "claims_are_paired",
+    ),
+    Plant(
+        "no self-fence",
+        no_self_fence,
+        Script(calm_share=0.0, jumps=False, tilt="outage", plans=_LONG),
+        "executions_do_not_overlap",
+    ),
+    Plant("advance outside the transaction", advance_apart, _STORM, "records_agree"),
+    Plant(
+        "host name as identity",
+        host_as_identity,
+        Script(calm_share=0.0, jumps=False, tilt="kill", plans=_LONG),
+        "the_dead_are_recovered",
+    ),
+    Plant(
+        "no clock guard",
+        no_clock_guard,
+        Script(calm_share=0.0, tilt="jump", plans=_LONG),
+        "losses_have_causes",
+    ),
+    Plant(
+        "lost claims forgotten",
+        no_lost_claims,
+        Script(calm_share=0.0, tilt="lose_answer"),
+        "lost_claims_come_back",
+    ),
+    Plant(
+        "given back without a word",
+        claim_without_entry,
+        Script(calm_share=0.0, tilt="stop"),
+        "claims_are_paired",
+    ),
+)
