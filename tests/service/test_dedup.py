@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
@@ -27,7 +28,7 @@ async def neighbour(database: SqliteDatabase, clock: FrozenClock) -> AsyncIterat
 
 async def effect(tx: Tx) -> str:
     """Something that must happen once."""
-    await processes.start(tx, f"prc_{await processes.now(tx)}_{id(object())}", "here", 1, "0", "2026f")
+    await processes.start(tx, f"prc_{uuid4().hex}", "here", 1, "0", "2026f")
     return "made"
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gnomon.domain.errors import Conflict
 from gnomon.domain.instants import to_micros
 from gnomon.domain.invocation import Failing, TargetFailure
+from gnomon.domain.occurrence import Reason
 from gnomon.domain.schedule import Schedule
 from gnomon.domain.target import Target, TargetKind
 from gnomon.services.explain import Verdict
@@ -102,8 +103,9 @@ async def test_a_stop_after_failures_and_the_slot_it_overtook(desk: Desk) -> Non
     await desk.house.idle()
     desk.house.clock.advance(600)
     overtaken = await desk.verdict(made, START + timedelta(minutes=10))
-    assert overtaken.verdict is Verdict.PAUSED
-    assert "unclaimed" in overtaken.sentence
+    assert overtaken.verdict is Verdict.SKIPPED
+    assert overtaken.told is not None
+    assert overtaken.told.occurrence.reason is Reason.PAUSED
     later = await desk.verdict(made, START + timedelta(minutes=15))
     assert later.verdict is Verdict.PAUSED
     assert "1 failures in a row" in later.sentence

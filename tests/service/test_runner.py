@@ -8,7 +8,7 @@ import pytest
 
 from gnomon.domain.errors import FenceStale, Unavailable
 from gnomon.domain.instants import to_micros
-from gnomon.domain.invocation import Failing, Usage
+from gnomon.domain.invocation import Failing, TargetFailure, Usage
 from gnomon.domain.run import RunStatus
 from gnomon.stores import runs
 from gnomon.stores.runs import NewRun
@@ -359,7 +359,7 @@ async def test_a_deferred_run_that_nobody_completes_times_out(house: House) -> N
     house.runtime.defers()
     await a_due_schedule(house, timeout_seconds=60)
     await house.dispatch()
-    await house.until(lambda: house.runtime.calls)
+    await house.until(lambda: any(work.deferred for work in house.engine.runner._works.values()))
     await house.elapse(60)
     await house.claim()
     await house.idle()
@@ -647,3 +647,18 @@ async def test_a_renewal_that_meets_a_close_reports_no_loss(house: House) -> Non
     house.engine.renewal.hold(run["id"], run["fence"], 90, house.clock.monotonic(), lost.append)
     await house.elapse(30)
     assert lost == [run["id"]]
+
+
+async def test_a_slot_that_came_due_before_the_stop_is_in_the_ledger(house: House) -> None:
+    """DSP-9: the fifth failure stops the schedule while its next slot waits for the tick; the slot is accounted for."""
+    sid = await a_due_schedule(house, failure_limit=1)
+    hold = house.runtime.hangs()
+    await house.dispatch()
+    await hold.started.wait()
+    house.clock.advance(3_600)
+    hold.release(TargetFailure(Failing.EXCEPTION, "it broke"))
+    await house.idle()
+    assert (await house.schedule(sid))["status"] == "error"
+    first, second = await house.occurrences()
+    assert (second["disposition"], second["reason"]) == ("skipped", "paused")
+    assert second["nominal_fire_at"] == first["nominal_fire_at"] + 3_600_000_000

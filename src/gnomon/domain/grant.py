@@ -20,7 +20,7 @@ class Resolved:
     agents: dict[str, Agent] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each run, and freezing triples the cost
 class Grant:
     """One claim. ``fence`` is its proof; ``taken_at`` the monotonic instant before the claim was asked for.
 

@@ -32,7 +32,7 @@ class Walk(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each slot, and freezing triples the cost
 class Due:
     """A claimed schedule, reduced to what decides. ``recorded_until`` is the newest slot already in the ledger."""
 
@@ -58,7 +58,7 @@ class Start(StrEnum):
     CANCEL_RUNNING = "cancel_running"  # the run in flight is asked to stop, this one waits for it
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each slot, and freezing triples the cost
 class Slot:
     """The one slot that this scan records; ``older`` is (first, last, count) of the missed ones before it."""
 
@@ -69,7 +69,7 @@ class Slot:
     older: tuple[int, int, int] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each slot, and freezing triples the cost
 class Decision:
     """What to write: at most one slot, the next instant, and why the schedule is finished where it is."""
 

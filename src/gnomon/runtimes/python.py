@@ -93,10 +93,11 @@ def _outcome(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An imported callable, and whether it may be called on the loop."""
+    """An imported callable, whether it may be called on the loop, and whether what it gives is sure to be awaited."""
 
     target: Target
     is_async: bool
+    is_coroutine: bool
 
 
 class PythonTargets:
@@ -167,9 +168,11 @@ class PythonTargets:
             raise TargetFailure(Failing.NOT_STARTED, message) from error
         if not callable(found):
             raise TargetFailure(Failing.NOT_STARTED, f"{path} is no callable but a {type(found).__name__}")
-        return Imported(found, _is_async(found))
+        return Imported(found, _is_async(found), inspect.iscoroutinefunction(found))
 
     async def _call(self, found: Imported, invocation: Invocation, pieces: "_Pieces") -> object:
+        if found.is_coroutine:
+            return await found.target(invocation)
         if found.is_async:
             answer = found.target(invocation)
         else:

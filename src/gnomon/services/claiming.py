@@ -13,8 +13,8 @@ from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import RunError, RunStatus, Trigger
 from gnomon.domain.schedule import OnLost, SessionMode
 from gnomon.domain.trace import trace_id
-from gnomon.services.closing import Closed, settle
 from gnomon.services.gates import Gates, Verdict
+from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, runs
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Row, Tx

@@ -12,23 +12,24 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from gnomon.domain import streak
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import FenceStale, Unavailable
 from gnomon.domain.grant import Grant
 from gnomon.domain.invocation import Usage
-from gnomon.domain.run import RunError, RunStatus, Trigger, preview
+from gnomon.domain.run import RunError, RunStatus, preview
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
-from gnomon.stores import audit, runs, slots
+from gnomon.services.settling import Closed, settle
+from gnomon.stores import audit, runs
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database, Tx, Value
 
 _log = structlog.get_logger()
+_RELEASED = {status: f'{{"status":"{status.value}"}}' for status in RunStatus}
 RETRY_SECONDS = (0.05, 0.2, 1.0, 3.0, 10.0, 30.0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each run, and freezing triples the cost
 class Ending:
     """How a claimed run ended, by its holder. With ``retry_at`` (microseconds) it goes back into the queue."""
 
@@ -40,17 +41,6 @@ class Ending:
     error: RunError | None
     duration_seconds: float
     retry_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """A run that has just been closed, by whoever: what its schedule must learn."""
-
-    run_id: str
-    schedule_id: str | None
-    trigger: str
-    status: RunStatus
-    error: RunError | None
 
 
 class Closing:
@@ -225,52 +215,6 @@ async def _retry(tx: Tx, ending: Ending) -> bool:
     )
 
 
-async def settle(tx: Tx, closed: Sequence[Closed]) -> None:
-    """What the schedules of ended runs learn: the lock is off, the streak moved, too many failures stop it (SCH-8).
-
-    A run that a person started moves no streak (SCH-11); a cancel moves it in neither direction.
-    """
-    of_schedules = [run for run in closed if run.schedule_id is not None]
-    if not of_schedules:
-        return
-    await runs.settle(
-        tx,
-        [
-            {
-                "run_id": run.run_id,
-                "schedule_id": run.schedule_id,
-                "clears": int(run.trigger == Trigger.SCHEDULE and run.status is RunStatus.SUCCEEDED),
-            }
-            for run in of_schedules
-        ],
-    )
-    for run in of_schedules:
-        if run.trigger == Trigger.SCHEDULE and streak.moved(0, run.status):
-            await _failed(tx, run)
-
-
-async def _failed(tx: Tx, run: Closed) -> None:
-    assert run.schedule_id is not None
-    row = await runs.streak(tx, run.schedule_id)
-    if row is None:
-        return
-    now, limit = streak.moved(row["failure_streak"], run.status), row["failure_limit"]
-    error = run.error or RunError(run.status, f"The run ended {run.status}.")
-    await runs.move_streak(tx, run.schedule_id, now, error.code, error.message)
-    detail: dict[str, object] = {"run_id": run.run_id, "failures": now, "limit": limit, "error": error.code}
-    if streak.stops(now, limit):
-        reason = f"{now} failures in a row"
-        if await slots.stop(tx, run.schedule_id, "active", "error", "watchdog", reason):
-            await audit.append_many(
-                tx, [NewEntry("watchdog", Action.FAIL_OUT, "schedule", run.schedule_id, None, detail)]
-            )
-    elif streak.warns(now, limit):
-        _log.warning("schedule_keeps_failing", schedule_id=run.schedule_id, **detail)
-        await audit.append_many(
-            tx, [NewEntry("watchdog", Action.WARN, "schedule", run.schedule_id, None, detail)]
-        )
-
-
 def _row(ending: Ending) -> dict[str, Value]:
     row = _closing_row(
         ending.grant.run_id,
@@ -290,7 +234,7 @@ def _closing_row(  # noqa: PLR0917 - a row has as many columns as it has
     return {
         "id": run_id,
         "fence": fence,
-        "status": status.value,
+        "status": status,
         "model_calls": usage.model_calls if used else None,
         "input_tokens": usage.input_tokens if used else None,
         "output_tokens": usage.output_tokens if used else None,
@@ -302,7 +246,7 @@ def _closing_row(  # noqa: PLR0917 - a row has as many columns as it has
 
 
 def _released(run_id: str, fence: int, owner: str, status: RunStatus) -> NewEntry:
-    return NewEntry(owner, Action.RELEASE, "run", run_id, fence, {"status": status.value})
+    return NewEntry(owner, Action.RELEASE, "run", run_id, fence, _RELEASED[status])
 
 
 def _fenced(run_id: str, fence: int, owner: str) -> NewEntry:

@@ -39,7 +39,7 @@ class Runtimes(Protocol):
         """Run one attempt through the adapter for this spec; see ``ports.runtime.Runtime``."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each run
 class Prepared:
     """A grant with what its target will be told, and the nodes that need not be run again."""
 

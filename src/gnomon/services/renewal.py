@@ -128,10 +128,10 @@ class Renewal:
 
     def holds(self, run_id: str) -> bool:
         """Whether this process may still act on the run, by its own clock: asked right before every step out."""
-        now = self._clock.monotonic()
-        with self._lock:
-            hold = self._holds.get(run_id)
-            return hold is not None and now < min(hold.ends_at(self._margin), self._process_ends_at())
+        hold = self._holds.get(run_id)  # one look, which needs no lock
+        return hold is not None and self._clock.monotonic() < min(
+            hold.ends_at(self._margin), self._process_ends_at()
+        )
 
     def alive(self) -> bool:
         """Whether the process's own heartbeat is fresh: one that stood still beats before it claims anything."""

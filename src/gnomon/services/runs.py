@@ -14,8 +14,8 @@ from gnomon.domain.invocation import Usage
 from gnomon.domain.occurrence import Disposition
 from gnomon.domain.run import TERMINAL, Run, RunError, RunStatus
 from gnomon.ports.wakeup import Wakeup
-from gnomon.services.closing import Closed, settle
 from gnomon.services.schedules import held, target_of
+from gnomon.services.settling import Closed, settle
 from gnomon.services.timetable import Told, timetable
 from gnomon.stores import audit, history, runs, schedules
 from gnomon.stores.database import Database, Tx

@@ -8,24 +8,25 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 
-from gnomon.cadence import Cadence, Compiled, jitter, preview
-from gnomon.domain import misfire, placeholders
+from gnomon.cadence import Cadence, Compiled, jitter
+from gnomon.domain import misfire
 from gnomon.domain.audit import Action
 from gnomon.domain.grant import Grant
 from gnomon.domain.ids import Kind, sibling
-from gnomon.domain.instants import from_micros, maybe_instant
 from gnomon.domain.misfire import Decision, Due, Slot, Start
 from gnomon.domain.occurrence import Disposition, Reason
-from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import SCHEDULED, Trigger
-from gnomon.domain.schedule import CatchUp, OnLost, Overlap, ScheduleStatus, SessionMode
-from gnomon.domain.trace import trace_id
+from gnomon.domain.schedule import CatchUp, Overlap, ScheduleStatus, SessionMode
+from gnomon.services import slot_rows
 from gnomon.services.gates import Verdict
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Row, Value
 from gnomon.stores.runs import NewRun
 
-ACTOR = "dispatcher"
+ACTOR = slot_rows.ACTOR
+# Looked up instead of called: this is done for each slot of each batch.
+_OVERLAPS = {overlap.value: overlap for overlap in Overlap}
+_CATCH_UPS = {catch_up.value: catch_up for catch_up in CatchUp}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,8 @@ def _due(row: Row, walk: Compiled) -> Due:
         in_flight=row["in_flight_run_id"] is not None,
         waiting=row["waiting_run_id"] is not None,
         recorded_until=row["recorded_until"],
-        overlap=Overlap(row["overlap"]),
-        catch_up=CatchUp(row["catch_up"]),
+        overlap=_OVERLAPS[row["overlap"]],
+        catch_up=_CATCH_UPS[row["catch_up"]],
         misfire_grace_seconds=row["misfire_grace_seconds"],
     )
 
@@ -148,60 +149,18 @@ def _stop(decision: Decision) -> Stop | None:
     return Stop(ScheduleStatus.COMPLETED, decision.completed, Action.COMPLETE)
 
 
-def _occurrence(row: Row, slot: Slot, run_id: str | None, session_id: str | None) -> dict[str, Value]:
-    first, last, count = slot.older or (None, None, None)
-    return {
-        "schedule_id": row["id"],
-        "nominal_fire_at": slot.nominal,
-        "revision": row["revision"],
-        "disposition": slot.disposition.value,
-        "reason": None if slot.reason is None else slot.reason.value,
-        "coalesced_first": first,
-        "coalesced_last": last,
-        "coalesced_count": count,
-        "run_id": run_id,
-        "session_id": session_id,
-    }
-
-
-def _advance(row: Row, decision: Decision) -> dict[str, Value]:
-    return {
-        "id": row["id"],
-        "claimed_at": row["next_fire_at"],
-        # a schedule that stops keeps its instant until the stop clears it, in the same transaction
-        "next_fire_at": decision.next_fire_at if decision.next_fire_at is not None else row["next_fire_at"],
-        "recorded_until": None if decision.slot is None else decision.slot.nominal,
-        "fired_at": None,
-        "fired": 0,
-        "in_flight_run_id": None,
-        "waiting_run_id": None,
-        "granted": 0,
-    }
-
-
-def _detail(slot: Slot, extra: str | None = None) -> dict[str, object]:
-    detail: dict[str, object] = {"nominal_fire_at": slot.nominal}
-    if slot.reason is not None:
-        detail["reason"] = slot.reason.value
-    if slot.older is not None:
-        detail["coalesced"] = slot.older[2]
-    if extra is not None:
-        detail["detail"] = extra
-    return detail
-
-
 def _unfired(row: Row, decision: Decision, stop: Stop | None, verdict: Verdict) -> Plan:
     slot = decision.slot
     entries: tuple[NewEntry, ...] = ()
     if slot is not None:
         extra = verdict.detail if slot.reason is verdict.reason else None
-        entries = (NewEntry(ACTOR, Action.SKIP, "schedule", row["id"], None, _detail(slot, extra)),)
+        entries = (NewEntry(ACTOR, Action.SKIP, "schedule", row["id"], None, slot_rows.detail(slot, extra)),)
     return Plan(
         schedule_id=row["id"],
-        occurrence=None if slot is None else _occurrence(row, slot, None, None),
+        occurrence=None if slot is None else slot_rows.occurrence(row, slot, None, None),
         run=None,
         grant=None,
-        advance=_advance(row, decision),
+        advance=slot_rows.advance(row, decision),
         audit=entries,
         stop=stop,
     )
@@ -239,7 +198,7 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
         revision=row["revision"],
         nominal_fire_at=slot.nominal,
         session_id=session_id,
-        query=_resolved(row["query"], row, slot, holidays),
+        query=slot_rows.resolved(row["query"], row, slot, holidays),
         scheduled_for=scheduled_for,
         claimable_at=None if waits else scheduled_for,
         lease_seconds=row["lease_seconds"],
@@ -247,9 +206,9 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
         owner=owner,
         claim_id=claim_id if owner is not None else None,
         fence=fence,
-        dedup_key=_resolved(row["dedup_key"], row, slot, holidays) if row["dedup_key"] else None,
+        dedup_key=slot_rows.resolved(row["dedup_key"], row, slot, holidays) if row["dedup_key"] else None,
     )
-    advance = _advance(row, decision) | {
+    advance = slot_rows.advance(row, decision) | {
         "fired_at": slot.nominal,
         "fired": 1,
         "waiting_run_id" if waits else "in_flight_run_id": run_id,
@@ -257,61 +216,11 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
     }
     return Plan(
         schedule_id=row["id"],
-        occurrence=_occurrence(row, slot, run_id, session_id),
+        occurrence=slot_rows.occurrence(row, slot, run_id, session_id),
         run=run,
-        grant=None if owner is None else _grant(row, run, verdict, fixed=fixed, taken_at=taken_at),
+        grant=None if owner is None else slot_rows.grant(row, run, verdict, fixed=fixed, taken_at=taken_at),
         advance=advance,
-        audit=_entries(row, slot, run),
+        audit=slot_rows.entries(row, slot, run),
         cancel_run_id=row["in_flight_run_id"] if slot.start is Start.CANCEL_RUNNING else None,
         stop=stop,
-    )
-
-
-def _entries(row: Row, slot: Slot, run: NewRun) -> tuple[NewEntry, ...]:
-    """One entry for each slot: the claim where the run is born claimed, else that it was fired into the queue."""
-    if run.owner is not None:
-        detail = {**_detail(slot), "schedule_id": row["id"]}
-        return (NewEntry(run.owner, Action.CLAIM, "run", run.id, run.fence, detail),)
-    return (NewEntry(ACTOR, Action.FIRE, "schedule", row["id"], None, {**_detail(slot), "run_id": run.id}),)
-
-
-def _resolved(template: str, row: Row, slot: Slot, holidays: frozenset[date]) -> str:
-    """A query or a dedup key with the slot put in (SCH-6, IDM-1)."""
-    if not placeholders.uses_slot(template):
-        return template
-    cadence = Cadence.from_stored(row["cadence"])
-    at = from_micros(slot.nominal)
-    shown = preview(
-        cadence, from_micros(slot.nominal - 1), 1, anchor=from_micros(row["anchor_at"]), holidays=holidays
-    )
-    facts = placeholders.SlotFacts(
-        nominal_fire_at=at,
-        local_date=shown[0].local_time[:10],
-        last_run_at=maybe_instant(row["last_fire_at"]),
-        run_count=row["run_count"],
-    )
-    return placeholders.resolve(template, facts)
-
-
-def _grant(row: Row, run: NewRun, verdict: Verdict, *, fixed: bool, taken_at: float) -> Grant:
-    assert verdict.resolved is not None  # a slot fires only where the gates found its target
-    return Grant(
-        run_id=run.id,
-        trigger=Trigger.SCHEDULE,
-        resolved=verdict.resolved,
-        schedule_id=run.schedule_id,
-        nominal_fire_at=run.nominal_fire_at,
-        session_id=run.session_id,
-        continues_session=fixed,
-        query=run.query,
-        fence=run.fence,
-        attempt=1,
-        lease_seconds=run.lease_seconds,
-        timeout_seconds=row["timeout_seconds"],
-        retry=RetryPolicy(row["max_attempts"], row["backoff_seconds"], row["backoff_max_seconds"]),
-        on_lost=OnLost(row["on_lost"]),
-        dedup_key=run.dedup_key,
-        trace_id=trace_id(run.id),
-        half_done=False,
-        taken_at=taken_at,
     )

@@ -14,7 +14,7 @@ from gnomon.domain.instants import SECOND
 from gnomon.domain.run import RunError, RunStatus
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.clock_guard import ClockGuard, Jump
-from gnomon.services.closing import Closed, settle
+from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, processes, runs
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database, Row, Tx

@@ -2,8 +2,10 @@
 
 import asyncio
 import heapq
-from dataclasses import dataclass, field
+import itertools
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from gnomon.domain.grant import Grant
 from gnomon.domain.invocation import Usage
@@ -38,13 +40,16 @@ class Work:
     usage: Usage | None = None
 
 
-@dataclass(order=True, slots=True)
-class Deadline:
-    """An instant (monotonic) at which a run is stopped; ``hard`` ends the wait for a target that ignores its cancel."""
+class Deadline(NamedTuple):
+    """An instant (monotonic) at which a run is stopped; ``hard`` ends the wait for a target that ignores its cancel.
+
+    ``number`` keeps those of one instant in their order, and the heap from comparing what can't be compared.
+    """
 
     at: float
-    work: Work = field(compare=False)
-    hard: bool = field(compare=False)
+    number: int
+    work: Work
+    hard: bool
 
 
 class Deadlines:
@@ -52,10 +57,11 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._heap: list[Deadline] = []
+        self._numbers = itertools.count()
 
     def add(self, at: float, work: Work, *, hard: bool = False) -> None:
         """Watch over ``work``."""
-        heapq.heappush(self._heap, Deadline(at, work, hard))
+        heapq.heappush(self._heap, Deadline(at, next(self._numbers), work, hard))
 
     def passed(self, now: float) -> list[Deadline]:
         """The deadlines that have come; those of runs that are over are dropped on the way."""

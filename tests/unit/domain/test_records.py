@@ -26,10 +26,14 @@ RECORDS = [kind for kind in DEFINED if dataclasses.is_dataclass(kind)]
 ENUMS = [kind for kind in DEFINED if issubclass(kind, StrEnum)]
 
 
+# One of each is made for every slot: freezing triples what making one costs (ADR 0027).
+HOT = {"Due", "Slot", "Decision", "Grant"}
+
+
 @pytest.mark.parametrize("record", RECORDS, ids=lambda kind: kind.__name__)
 def test_a_record_is_frozen_and_slotted(record: type) -> None:
     """HOUSE rule 9."""
-    assert record.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert record.__dataclass_params__.frozen != (record.__name__ in HOT)  # type: ignore[attr-defined]
     assert "__slots__" in vars(record)
 
 
