@@ -7,7 +7,7 @@ does it.
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
@@ -15,12 +15,13 @@ import structlog
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import FenceStale, Unavailable
 from gnomon.domain.grant import Grant
-from gnomon.domain.invocation import Usage
+from gnomon.domain.invocation import Result, TargetFailure, Usage
+from gnomon.domain.limits import breach
 from gnomon.domain.run import RunError, RunStatus, preview
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.settling import Closed, settle
-from gnomon.stores import audit, runs
+from gnomon.stores import audit, runs, targets
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database, Tx, Value
 
@@ -50,17 +51,15 @@ class Closing:
         self._database = database
         self._clock = clock
         self._wakeup = wakeup
-        self._gathered: list[tuple[Ending, asyncio.Future[bool]]] = []
+        self._gathered: list[tuple[Ending, Callable[[], None]]] = []
         self._flusher: asyncio.Task[None] | None = None
         self.ended: Counter[str] = Counter()  # closed runs by status, for the metrics
 
-    async def close(self, ending: Ending) -> bool:
-        """Write the ending; whether it landed. ``False``: another fence holds the run, nothing was changed."""
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._gathered.append((ending, future))
+    def submit(self, ending: Ending, done: Callable[[], None]) -> None:
+        """Write the ending with whatever else has gathered; ``done`` is called after that, whether it landed or not."""
+        self._gathered.append((ending, done))
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush(), name="gnomon-close")
-        return await future
 
     async def complete(
         self, run_id: str, fence: int, status: RunStatus, output: str | None, usage: Usage | None
@@ -75,6 +74,10 @@ class Closing:
         )
 
         async def work(tx: Tx) -> bool:
+            nonlocal status, output, error
+            failure = None if status is not RunStatus.SUCCEEDED else await _breach(tx, run_id, output, usage)
+            if failure is not None:
+                status, output, error = RunStatus.FAILED, None, RunError(failure.code, failure.message)
             row = await runs.close_by_fence(
                 tx, _closing_row(run_id, fence, status, output, usage or Usage(), error)
             )
@@ -101,9 +104,8 @@ class Closing:
             batch, self._gathered = self._gathered, []
             landed = await self._write([ending for ending, _ in batch])
             notify = False
-            for ending, future in batch:
-                if not future.done():
-                    future.set_result(ending.grant.run_id in landed)
+            for ending, done in batch:
+                done()
                 if ending.grant.run_id in landed:
                     self.ended["retried" if ending.retry_at is not None else ending.status.value] += 1
                 notify = notify or ending.retry_at is not None or ending.status is not RunStatus.SUCCEEDED
@@ -145,6 +147,13 @@ class Closing:
         except Exception:
             _log.exception("release_left_to_the_lease", run_id=ending.grant.run_id)
             return set()
+
+
+async def _breach(tx: Tx, run_id: str, output: str | None, usage: Usage | None) -> TargetFailure | None:
+    """What a late answer breaks of its agent's limits: they hold for it as for one that came at once (TGT-5)."""
+    rows = await runs.by_ids(tx, [run_id])
+    agents = await targets.live_agents(tx, {row["target_id"] for row in rows})
+    return next((breach(Result(output or "", usage), agent.limits) for agent in agents.values()), None)
 
 
 async def _close(tx: Tx, endings: Sequence[Ending]) -> set[str]:

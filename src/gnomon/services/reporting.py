@@ -34,6 +34,11 @@ class Reports:
         self._gathered: deque[dict[str, Value]] = deque(maxlen=50_000)
         self._flushing: asyncio.Task[None] | None = None
 
+    @property
+    def gathered(self) -> bool:
+        """Whether anything waits to be written."""
+        return bool(self._gathered)
+
     def reporter(self, work: Work) -> "RunReporter":
         """The reporter of one run in work."""
         return RunReporter(self, work, self._renewal, asyncio.get_running_loop())

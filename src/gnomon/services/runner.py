@@ -119,7 +119,6 @@ class Runner:
             self._renewal.hold(grant.run_id, grant.fence, grant.lease_seconds, grant.taken_at, lost)
             self._deadlines.add(work.started_at + grant.timeout_seconds, work)
             work.task = asyncio.create_task(self._work(work), name=grant.run_id)
-            work.task.add_done_callback(partial(self._after, work))
         self._idle.clear()
 
     async def tick(self) -> float | None:
@@ -163,6 +162,8 @@ class Runner:
             await self._database.write(lambda tx: give_back(tx, self._process_id, held))
         except Unavailable as error:
             _log.warning("claim_left_to_the_lease", run_id=work.grant.run_id, error=error.message)
+        finally:
+            self._forget(work)
         self._wakeup.notify()
 
     async def _claim(self) -> float | None:
@@ -197,28 +198,27 @@ class Runner:
             raise
 
     async def _work(self, work: Work) -> None:
-        ending = await self._attempts.run(work)
-        await self._finish(work, ending)
+        work.begun = True
+        ending = None
+        try:
+            ending = await self._attempts.run(work)
+            if self._reports.gathered:
+                await self._reports.flush()
+        finally:
+            self._finish(work, ending)
 
-    def _after(self, work: Work, _task: "asyncio.Task[None]") -> None:
-        """The task is over. One that was cancelled before its first step has decided nothing: do it for it."""
-        if not work.ended:
-            self._close_aside(work)
-
-    async def _finish(self, work: Work, ending: Ending | None) -> None:
-        """Write the ending, once; a run that was given up in the meantime writes nothing."""
+    def _finish(self, work: Work, ending: Ending | None) -> None:
+        """Have the ending written, once; a run that was given up in the meantime writes nothing."""
         if work.ended:
             return
         work.ended = True
         self._renewal.closing(work.grant.run_id)
-        try:
-            if ending is not None:
-                await self._reports.flush()
-                await self._closing.close(ending)
-            elif not work.invoked:
-                await self._give_back(work)
-        finally:
+        if ending is not None:
+            self._closing.submit(ending, partial(self._forget, work))
+        elif work.invoked:
             self._forget(work)
+        else:
+            self._aside(self._give_back(work))
 
     def _forget(self, work: Work) -> None:
         work.ended = True
@@ -247,9 +247,13 @@ class Runner:
             return
         work.stopping = why
         if why is Stopping.GIVEN_UP:
-            self._forget(work)
-            if not work.invoked:
+            work.ended = True
+            if work.invoked:
+                self._forget(work)
+            else:
                 self._aside(self._give_back(work))
+        elif not work.begun:  # its first step will never come, so nobody else ends it
+            self._finish(work, self._attempts.stopped(work))
         else:
             self._deadlines.add(self._clock.monotonic() + self._grace, work, hard=True)
         assert work.task is not None
@@ -259,13 +263,9 @@ class Runner:
         for deadline in self._deadlines.passed(self._clock.monotonic()):
             if deadline.hard:
                 _log.error("target_ignores_its_cancel", run_id=deadline.work.grant.run_id)
-                self._close_aside(deadline.work)
+                self._finish(deadline.work, self._attempts.stopped(deadline.work))
             else:
                 self._stop(deadline.work, Stopping.TIMEOUT)
-
-    def _close_aside(self, work: Work) -> None:
-        """Close a run whose task can't do it; what the target still answers is dropped."""
-        self._aside(self._finish(work, self._attempts.stopped(work)))
 
     def _aside(self, writing: Coroutine[None, None, None]) -> None:
         closer = asyncio.get_running_loop().create_task(writing)

@@ -32,6 +32,7 @@ class Work:
     grant: Grant
     started_at: float
     task: "asyncio.Task[None] | None" = None
+    begun: bool = False
     invoked: bool = False
     deferred: bool = False
     stopping: Stopping | None = None
