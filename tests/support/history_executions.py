@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from support.history import History, Hit
-from support.history_checks import by_a_newborn
+from support.history_checks import could_not_know
 
 RESUMES = 3
 EXCLUSIVE = {"skip", "queue_one", "cancel_running"}
@@ -40,8 +40,10 @@ def executions_do_not_overlap(history: History) -> Iterator[str]:
             if _frozen(history, earlier, later.begin):
                 history.seen["overlap excused"] += 1
                 continue
-            if any(by_a_newborn(history, earlier.begin, taker) for taker in _takers(history, earlier)):
-                history.seen["overlap behind a newborn after a jump"] += 1
+            if any(
+                could_not_know(history, earlier.begin, taker, at) for taker, at in _takers(history, earlier)
+            ):
+                history.seen["overlap behind an unseen jump"] += 1
                 continue
             yield (
                 f"{schedule['id']} ({schedule['overlap']}): {earlier.run_id}/{earlier.fence} on {earlier.process} ran "
@@ -92,10 +94,10 @@ def _touching(hits: list[Hit]) -> Iterator[tuple[Hit, Hit]]:
         open_hits.append(hit)
 
 
-def _takers(history: History, hit: Hit) -> list[str]:
-    """Who took the run of a call away from the process that made it."""
+def _takers(history: History, hit: Hit) -> list[tuple[str, float]]:
+    """Who took the run of a call away from the process that made it, and when."""
     return [
-        change.actor
+        (change.actor, change.at)
         for change in history.journal.of("run")
         if change.subject == hit.run_id and change.actor != hit.process and change.at >= hit.begin
     ]
@@ -103,7 +105,7 @@ def _takers(history: History, hit: Hit) -> list[str]:
 
 def _frozen(history: History, hit: Hit, until: float) -> bool:
     """Whether the process of the earlier call stood still: then it could not stop its own work (RUN-5)."""
-    return history.touched(hit.process, hit.begin - 1.0, until, {"freeze", "block"}, 1.0)
+    return history.touched(hit.process, hit.begin - 1.0, until, {"freeze", "block"}, 3.0)
 
 
 CHECKS = (delivered_once, executions_do_not_overlap, fences_grow)

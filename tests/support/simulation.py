@@ -17,8 +17,7 @@ from typing import Any
 
 import structlog
 
-from gnomon.domain.errors import GnomonError, Unavailable
-from gnomon.domain.run import RunStatus
+from gnomon.domain.errors import GnomonError
 from gnomon.domain.schedule import Schedule
 from gnomon.services.mint import Mint
 from gnomon.services.schedules import Schedules
@@ -26,6 +25,7 @@ from gnomon.services.signal import Signal
 from gnomon.stores import queries
 from gnomon.stores.queries import Query
 from gnomon.testing.clock import SeededEntropy
+from support import simulation_deeds as deeds
 from support.databases import START, a_file
 from support.history import History
 from support.house import an_agent
@@ -33,7 +33,7 @@ from support.simulation_database import TRIGGERS, SimDatabase
 from support.simulation_loop import VirtualClock, VirtualLoop
 from support.simulation_process import Machine, SimProcess
 from support.simulation_schedules import drawn
-from support.simulation_target import CALM, STORMY, Promise, SimTarget
+from support.simulation_target import CALM, STORMY, SimTarget
 
 TABLES = ("schedules", "occurrences", "runs", "turns", "sessions", "attempts", "audit", "status_changes")
 BEGIN = START + timedelta(seconds=17)  # no slot's instant, and inside a minute
@@ -85,7 +85,7 @@ class World:
     def __init__(self, seed: int, folder: Path, script: Script, named: Mapping[str, Query]) -> None:
         self.rng = random.Random(seed)
         self.script = script
-        self.loop = VirtualLoop(self.rng)
+        self.loop = VirtualLoop(self.rng)  # type: ignore[abstract]  # sockets and signals: there are none
         self.clock = VirtualClock(self.loop, BEGIN)
         self.history = History()
         self.history.calm = self.rng.random() < script.calm_share
@@ -143,14 +143,14 @@ class World:
         if not living:
             return
         process = self.rng.choice(living)
-        deeds = list(PEOPLE) * 2
+        able = list(deeds.PEOPLE) * 2
         if not self.history.calm:
-            deeds += FAULTS
+            able += deeds.FAULTS
             if self.script.tilt:
-                deeds += [deed for deed in FAULTS if deed.__name__ == self.script.tilt] * 6
+                able += [deed for deed in deeds.FAULTS if deed.__name__ == self.script.tilt] * 6
         if not self.script.jumps:
-            deeds = [deed for deed in deeds if deed is not jump]
-        self.rng.choice(deeds)(self, process)
+            able = [deed for deed in able if deed is not deeds.jump]
+        self.rng.choice(able)(self, process)
 
     def _keep_promises(self) -> None:
         """Targets that took work with a 202 complete it: some in time, some long after."""
@@ -159,7 +159,7 @@ class World:
             if living:
                 self.target.promises.remove(promise)
                 process = self.rng.choice(living)
-                self._person(process, partial(_complete, process, promise))
+                self.ask(process, partial(deeds.complete, process, promise))
 
     def later(self, seconds: float, deed: Callable[[], None]) -> None:
         """Do something after a while."""
@@ -172,7 +172,7 @@ class World:
         self.chores.add(task)
         task.add_done_callback(self.chores.discard)
 
-    def _person(self, process: SimProcess, asking: Callable[[], Awaitable[Any]]) -> None:
+    def ask(self, process: SimProcess, asking: Callable[[], Awaitable[Any]]) -> None:
         async def ask() -> None:
             try:
                 await asking()
@@ -196,7 +196,7 @@ class World:
         for schedule in self.schedules:
             door = self.places[0]
             assert door is not None
-            self._person(door, partial(door.person.pausing.pause, schedule.id, "ana"))
+            self.ask(door, partial(door.person.pausing.pause, schedule.id, "ana"))
         await self._calm(4_500.0)  # the longest lease, the calm after a jump, two sweeps
 
     async def _calm(self, seconds: float) -> None:
@@ -225,105 +225,3 @@ class World:
             rows = cursor.fetchall()
             names = [row[1] for row in raw.execute(f"PRAGMA table_info({table})")]
             self.history.tables[table] = [dict(zip(names, row, strict=True)) for row in rows]
-
-
-async def _complete(process: SimProcess, promise: Promise) -> None:
-    await process.person.runs.complete(promise.run_id, promise.fence, RunStatus.SUCCEEDED, "late", None)
-
-
-def kill(world: World, process: SimProcess) -> None:
-    """SIGKILL after some steps, wherever it then is."""
-    process.lane.fuse = (world.rng.choice((1, 2, 5, 11, 20, 40, 80)), process.kill)
-
-
-def freeze(world: World, process: SimProcess) -> None:
-    """SIGSTOP after some steps, for a moment or far past its leases."""
-    seconds = world.rng.choice((5.0, 50.0, 140.0, 300.0, 700.0))
-
-    def burn() -> None:
-        if process.alive:
-            process.freeze()
-            world.later(seconds, lambda: process.lift("freeze"))
-
-    process.lane.fuse = (world.rng.choice((1, 3, 8, 20, 50)), burn)
-
-
-def block(world: World, process: SimProcess) -> None:
-    """Something blocks its event loop."""
-    process.block()
-    world.later(world.rng.choice((3.0, 30.0, 200.0, 500.0)), lambda: process.lift("block"))
-
-
-def outage(world: World, process: SimProcess) -> None:
-    """It can't reach the database for a while."""
-    process.cut_off()
-    world.later(world.rng.choice((0.5, 8.0, 60.0, 150.0, 400.0)), lambda: process.lift("outage"))
-
-
-def lose_answer(world: World, process: SimProcess) -> None:
-    """The answer of a commit is lost once."""
-    process.faults.lose_answer_in = world.rng.choice((0, 1, 2, 3))
-
-
-def jump(world: World, process: SimProcess) -> None:
-    """The machine's wall clock is set, as a bad time server does."""
-    seconds = world.rng.choice((-600.0, -90.0, -3.0, 3.0, 90.0, 600.0))
-    world.history.fault("jump", "*", world.loop.time(), world.loop.time())
-    world.clock.jump(seconds)
-
-
-def sleep(world: World, process: SimProcess) -> None:
-    """The machine is suspended: everything stands still while both clocks go on."""
-    for each in world.places:
-        if each is not None and each.alive:
-            each.freeze()
-    world.history.seen["suspended"] += 1
-    others = [each for each in world.places if each is not None]
-    world.later(
-        world.rng.choice((200.0, 700.0, 2_000.0)), lambda: [each.lift("freeze") for each in others] and None
-    )
-
-
-def stop(world: World, process: SimProcess) -> None:
-    """SIGTERM: an orderly end."""
-
-    async def end() -> None:
-        world.history.fault("stop", process.name, world.loop.time(), world.loop.time())
-        try:
-            await process.engine.drain()
-            await process.engine.stop()
-        except Unavailable:
-            world.history.seen["stopped without a word"] += 1
-        process.kill()
-
-    process.do(end())
-
-
-def pause(world: World, process: SimProcess) -> None:
-    """A person pauses a schedule, and mostly resumes it later."""
-    schedule = world.rng.choice(world.schedules)
-    world._person(process, partial(process.person.pausing.pause, schedule.id, "ana"))
-
-
-def resume(world: World, process: SimProcess) -> None:
-    """A person resumes a schedule."""
-    schedule = world.rng.choice(world.schedules)
-    world._person(process, partial(process.person.pausing.resume, schedule.id, "ana"))
-
-
-def run_now(world: World, process: SimProcess) -> None:
-    """A person clicks, sometimes twice."""
-    schedule = world.rng.choice(world.schedules)
-    for _ in range(world.rng.choice((1, 2))):
-        world._person(process, partial(process.person.run_now.run, schedule.id, "bo"))
-
-
-def cancel(world: World, process: SimProcess) -> None:
-    """A person cancels a run that is not over."""
-    rows = world.office.connection.rows("SELECT id FROM runs WHERE finished_at IS NULL ORDER BY id")
-    if rows:
-        world._person(process, partial(process.person.runs.cancel, world.rng.choice(rows)[0], "bo"))
-
-
-PEOPLE = (pause, resume, resume, resume, run_now, cancel)
-FAULTS = (kill, freeze, block, outage, lose_answer, jump, stop) * 3 + (kill, freeze, sleep)

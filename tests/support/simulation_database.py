@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from gnomon.domain.errors import Unavailable
 from gnomon.ports.clock import Clock
@@ -74,7 +74,7 @@ class Faults:
 class SimDatabase:
     """``stores.database.Database`` of one simulated process."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what one process's way to the file is made of
         self,
         path: Path,
         clock: Clock,
@@ -93,7 +93,7 @@ class SimDatabase:
         self._pending: list[Change] = []
         raw = self._connection._raw
         raw.execute("PRAGMA synchronous=OFF")  # processes die here, the machine does not
-        raw.create_scalar_function("sim_note", self._note, -1)
+        raw.create_scalar_function("sim_note", cast("Any", self._note), -1)
 
     def _note(self, kind: str, subject: str, *values: Any) -> None:
         if kind == "slot":

@@ -76,7 +76,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Run the world's coroutine to its end, and everything else as far as it comes by then."""
         asyncio._set_running_loop(self)
         try:
-            task = self.create_task(coroutine, context=self.world.context)
+            task: asyncio.Task[T] = self.create_task(coroutine, context=self.world.context)
             while not task.done():
                 self._step()
             return task.result()
@@ -124,9 +124,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 with suppress(BaseException):
-                    task.get_coro().close()  # type: ignore[union-attr]
+                    task.get_coro().close()
 
-    def call_soon(
+    def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         context = copy_context() if context is None else context
@@ -135,18 +135,18 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         (self.buried if lane.dead else lane.ready).append(handle)
         return handle
 
-    def call_soon_threadsafe(
+    def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         lane = copy_context().get(LANE, self.world) if context is None else context.get(LANE, self.world)
         return self.call_soon(callback, *args, context=lane.main.context.copy())
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         return self.call_at(self._now + max(0.0, delay), callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         context = copy_context() if context is None else context

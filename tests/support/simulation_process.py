@@ -179,6 +179,10 @@ class SimProcess:
             fault.end = self.machine.loop.time()
         self.faults.down = "outage" in self.standing
         self.lane.parked = bool({"freeze", "block"} & self.standing.keys())
+        self.wake_beat()
+
+    def wake_beat(self) -> None:
+        """The heartbeat's thread goes on, unless the whole process stands still."""
         self.beat_lane.parked = "freeze" in self.standing
 
     def heal(self) -> None:

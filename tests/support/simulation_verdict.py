@@ -1,9 +1,9 @@
 """Every invariant over one simulation, by name."""
 
-from support import history_checks, history_executions, history_ledger
+from support import history_checks, history_executions, history_ledger, history_records
 from support.history import History
 
-CHECKS = (*history_checks.CHECKS, *history_ledger.CHECKS, *history_executions.CHECKS)
+CHECKS = (*history_checks.CHECKS, *history_records.CHECKS, *history_ledger.CHECKS, *history_executions.CHECKS)
 
 
 def breaches(history: History) -> list[str]:
