@@ -17,14 +17,21 @@ HOURLY = {"unit": "hour", "every": 1}
 
 
 class LosesAnswers:
-    """A database of which the next write's answer is lost: the commit happened, its caller hears an error."""
+    """A database of which the next write's answer is lost: the commit happened, its caller hears an error.
+
+    Or it is late: ``meanwhile`` comes between the commit and its caller.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.lose = False
+        self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
     async def write(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
         answer = await self._database.write(work)
+        if self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
         if self.lose:
             self.lose = False
             raise Unavailable("The connection broke while the commit was under way.")
@@ -153,3 +160,32 @@ async def test_a_jump_that_a_sweep_saw_is_acted_on_by_the_next_tick(house: House
     assert (await house.schedule(sid))["next_fire_at"] > house.clock.micros() + 3 * 3_600_000_000 - 1
     await house.engine.watchdog.tick()
     assert (await house.schedule(sid))["next_fire_at"] <= house.clock.micros() + 3_600_000_000
+
+
+async def test_a_claim_from_before_a_standstill_sends_nothing_after_it(house: House) -> None:
+    """Z2, A5, RUN-5: stopped between the commit of its claim and hearing of it, then beating again before it hears.
+
+    The heartbeat was fresh once more and the lease long, so that the old fence was sent after the newer one.
+    """
+    zombie, path = await a_house_that_loses_answers(house)
+    await house.rows("UPDATE schedules SET timeout_seconds = 3600, on_lost = 'resume'")
+
+    async def standstill() -> None:
+        for _ in range(30):  # the watcher lives on
+            house.clock.advance(5)
+            await house.beat()
+        await house.engine.watchdog.sweep()
+        await house.claim()
+        await house.idle()
+        await zombie.beat()
+
+    path.meanwhile = standstill
+    await zombie.engine.dispatcher.tick()
+    await zombie.idle()
+    assert [call.fence for call in house.runtime.invocations] == [2]
+    assert zombie.runtime.calls == []
+    assert (await house.run())["status"] == "succeeded"
+    assert await pairs(house) == [("CLAIM", 1), ("EXPIRE", 1), ("CLAIM", 2), ("RELEASE", 2)]
+    await zombie.beat()
+    assert zombie.engine.renewal.alive(), "what it claims from now on is its own"
+    zombie.direct.close()

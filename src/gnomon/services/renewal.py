@@ -76,6 +76,9 @@ class Renewal:
         self._lock = Lock()
         self._stop = Event()
         self._beat_at = clock.monotonic()
+        self._whole_since = (
+            self._beat_at
+        )  # no gap between heartbeats since, in which others may have taken runs
         self._next_beat = self._beat_at + heartbeat_seconds
         self._thread: Thread | None = None
 
@@ -129,13 +132,17 @@ class Renewal:
     def holds(self, run_id: str) -> bool:
         """Whether this process may still act on the run, by its own clock: asked right before every step out."""
         hold = self._holds.get(run_id)  # one look, which needs no lock
-        return hold is not None and self._clock.monotonic() < min(
-            hold.ends_at(self._margin), self._process_ends_at()
-        )
+        return hold is not None and self._clock.monotonic() < self._ends_at(hold)
 
     def alive(self) -> bool:
         """Whether the process's own heartbeat is fresh: one that stood still beats before it claims anything."""
         return self._clock.monotonic() < self._process_ends_at()
+
+    def _ends_at(self, hold: Hold) -> float:
+        # claimed before the process stood still: it may be somebody else's by now, however young its lease looks
+        if hold.sent_at < self._whole_since:
+            return hold.sent_at
+        return min(hold.ends_at(self._margin), self._process_ends_at())
 
     def _process_ends_at(self) -> float:
         return self._beat_at + self._timeout - self._margin
@@ -170,6 +177,8 @@ class Renewal:
 
     def _renewed(self, sent_at: float, due: list[Hold], renewed: set[str], *, alive: bool) -> None:
         if alive:
+            if not self.alive():
+                self._whole_since = sent_at
             self._beat_at = sent_at
         lost: list[Hold] = []
         with self._lock:
@@ -183,8 +192,7 @@ class Renewal:
     def _fence_overdue(self) -> None:
         now = self._clock.monotonic()
         with self._lock:
-            end = self._process_ends_at()
-            lost = [hold for hold in self._holds.values() if now >= min(hold.ends_at(self._margin), end)]
+            lost = [hold for hold in self._holds.values() if now >= self._ends_at(hold)]
         self._give_up(lost, "the lease could not be renewed in time")
 
     def _give_up(self, lost: list[Hold], why: str) -> None:
