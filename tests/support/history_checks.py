@@ -124,7 +124,7 @@ def could_not_know(history: History, claimed_at: float, taker: str, taken_at: fl
     undo each other, it sees nothing, while the heartbeats written in between lie in another time.
     """
     jumps = [fault.begin for fault in history.faults if fault.kind == "jump"]
-    if any(claimed_at <= at <= history.births.get(taker, 0.0) for at in jumps):
+    if any(claimed_at - 1.0 <= at <= history.births.get(taker, 0.0) + 1.0 for at in jumps):
         return True
     return sum(taken_at - HEARTBEAT_TIMEOUT <= at <= taken_at for at in jumps) >= 2
 
