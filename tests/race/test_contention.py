@@ -24,7 +24,7 @@ def contenders(path: Path, what: str, count: int) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("processes", [2, 4])
 def test_each_slot_is_recorded_by_one_of_several_dispatchers(tmp_path: Path, processes: int) -> None:
-    """DSP-3, DSP-6, A1: one occurrence, one run, one entry in the audit for each slot."""
+    """DSP-3, DSP-6, A1; casebook dbl-04, dbl-13, sql-01, sql-02: one occurrence, one run, one entry in the audit for each slot."""
     path = a_field(tmp_path, SLOTS)
     contenders(path, "slots", processes)
     [(slots, schedules, fired)] = look(
@@ -38,7 +38,7 @@ def test_each_slot_is_recorded_by_one_of_several_dispatchers(tmp_path: Path, pro
 
 @pytest.mark.parametrize("processes", [2, 4])
 def test_each_queued_run_is_worked_on_by_one_of_several_runners(tmp_path: Path, processes: int) -> None:
-    """RUN-1, RUN-6, A3: one claim and one call for each run, and no process did it all."""
+    """RUN-1, RUN-6, A3; casebook dbl-13, dbl-18: one claim and one call for each run, and no process did it all."""
     path = a_field(tmp_path, SLOTS)
     contenders(path, "slots", 1)
     found = contenders(path, "runs", processes)

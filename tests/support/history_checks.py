@@ -164,6 +164,7 @@ def calm_means_calm(history: History) -> Iterator[str]:
     if not history.calm:
         return
     heard = {(hit.run_id, hit.fence) for hit in history.hits}
+    cancelled = {run["id"] for run in history.rows("runs") if run["status"] == "cancelled"}
     by_target = {e["subject_id"] for e in history.rows("audit") if e["actor"] == "target"}
     for entry in history.rows("audit"):
         collided = (
@@ -171,7 +172,8 @@ def calm_means_calm(history: History) -> Iterator[str]:
         )  # a person's cancel came with it
         if entry["action"] == "EXPIRE" or (entry["action"] == "FENCED" and not collided):
             yield f"{entry['action']} of {entry['subject_id']} in a calm world"
-        if entry["action"] == "CLAIM" and (entry["subject_id"], entry["fence"]) not in heard:
+        claim = (entry["subject_id"], entry["fence"])
+        if entry["action"] == "CLAIM" and claim not in heard and entry["subject_id"] not in cancelled:
             yield f"claim {entry['fence']} of {entry['subject_id']} came to nothing"
 
 
