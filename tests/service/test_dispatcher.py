@@ -98,7 +98,7 @@ async def test_a_slot_that_the_ledger_holds_never_runs_again(house: House) -> No
 async def test_a_crash_inside_the_transaction_leaves_none_of_it(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DSP-5."""
+    """DSP-5, casebook dbl-04: were the claim and the record two transactions, one of them would be left here."""
     await an_agent(house.database)
     sid = await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
 

@@ -574,7 +574,7 @@ async def test_what_a_drain_cannot_finish_is_left_to_the_lease(house: House) -> 
 
 
 async def test_a_claim_that_was_not_started_goes_back_whole(house: House) -> None:
-    """DSP-10.
+    """DSP-10, casebook shu-04.
 
     What a stopping process has claimed and sent nothing for is claimed by the next one at once, as if for the first.
     """

@@ -68,6 +68,7 @@ def test_a_program_that_never_reads_its_stdin() -> None:
 
 
 def test_the_environment_is_the_contract_and_nothing_of_the_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TGT-1, casebook slf-02: with no key of ours in its hands, a target can't make schedules for itself."""
     for name in ("GNOMON_DATABASE_URL", "GNOMON_SECRET", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "PYTHONPATH"):
         monkeypatch.setenv(name, "s3cret")
     monkeypatch.setenv("TZ", "Europe/Berlin")

@@ -190,6 +190,7 @@ def test_retry_after_in_seconds_or_as_a_date(header: str, seconds: float | None)
 
 
 def test_what_a_failing_target_says_is_cut_and_none_of_its_headers_is_kept() -> None:
+    """TGT-4, casebook ssr-04."""
     failure = failing(says("500 Oops", b"x" * 5_000_000, X_Secret="s3cret"))
     assert len(failure.message) < 300
     assert "s3cret" not in failure.message

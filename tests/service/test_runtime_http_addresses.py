@@ -87,7 +87,7 @@ def test_one_private_address_among_public_ones_is_enough_tgt_4() -> None:
 
 
 def test_the_address_checked_is_the_address_used_tgt_4(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rebinding: a name is resolved once for each connection, and what was judged is what is dialled."""
+    """Casebook ssr-02, rebinding: a name is resolved once for each connection, and what was judged is what is dialled."""
     dialled: list[str] = []
 
     class Dialled:

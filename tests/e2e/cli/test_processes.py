@@ -193,6 +193,7 @@ def test_a_run_that_outlasts_the_grace_is_left_to_its_lease(tmp_path: Path) -> N
 
 
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    """Casebook lea-19: what does not stop in order is stopped all the same."""
     with up(tmp_path) as product:
         start_slow(product, 60, tmp_path)
         product.process.send_signal(signal.SIGTERM)

@@ -125,7 +125,7 @@ def test_what_is_no_zone_is_a_key_error(name: str) -> None:
 def test_pinned_package_wins_over_the_system(
     forgotten: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CAD-11: an old copy of the system does not bend Berlin."""
+    """CAD-11, casebook tzd-07: an old copy of the system does not bend Berlin."""
     (tmp_path / "Europe").mkdir()
     (tmp_path / "Europe" / "Berlin").write_bytes(civil._zone_data("Asia/Tokyo"))
     monkeypatch.setattr(civil, "TZPATH", (str(tmp_path),))

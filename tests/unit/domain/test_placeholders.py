@@ -52,7 +52,7 @@ def test_a_query_without_a_placeholder_is_the_very_same_object() -> None:
 
 
 def test_what_was_put_in_is_never_expanded_again() -> None:
-    """SCH-6."""
+    """SCH-6, casebook tpl-03."""
     facts = SlotFacts(FACTS.nominal_fire_at, "{{runCount}}", FACTS.last_run_at, FACTS.run_count)
     assert resolve("{{date}}", facts) == "{{runCount}}"
 

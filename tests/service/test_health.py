@@ -1,0 +1,116 @@
+"""What readiness depends on: each vital sick in turn, and well again by itself (OPS-5a; casebook dbl-22, lea-19)."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from gnomon.domain.errors import Unavailable
+from gnomon.services.health import Health
+from gnomon.services.loop import Loop
+from gnomon.services.signal import Signal
+from support.databases import START
+from support.house import House, a_schedule, an_agent
+
+pytestmark = pytest.mark.anyio
+HOURLY = {"unit": "hour", "every": 1}
+Ticked = Callable[[], tuple[float, int] | None]
+
+
+def a_health(house: House, last_tick: Ticked = lambda: None, *, dispatches: bool = True) -> Health:
+    return Health(
+        database=house.database,
+        clock=house.clock,
+        tick_seconds=30,
+        dispatches=dispatches,
+        last_tick=last_tick,
+        zone_data="2026f",
+    )
+
+
+async def sick(health: Health) -> list[str]:
+    return [vital.name for vital in await health.vitals() if not vital.ok]
+
+
+async def test_a_slot_that_nobody_records_is_told_dbl_22(house: House) -> None:
+    """A schedule whose slot has waited for four ticks: somebody forgot it, whatever else looks healthy."""
+    await an_agent(house.database)
+    await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
+    health = a_health(house, dispatches=False)
+    house.clock.advance(120)
+    assert await sick(health) == []
+    house.clock.advance(1)
+    assert await sick(health) == ["slots"]
+    [told] = [vital.detail for vital in await health.vitals() if vital.name == "slots"]
+    assert told == "a slot has waited 121 s for its record"
+    await house.dispatch()
+    assert await sick(health) == []
+    await house.idle()
+
+
+async def test_a_restart_of_everything_finds_what_is_due_dbl_22(house: House) -> None:
+    """DSP-5: nothing that fires is kept in a process; after each restart the next one fires the slot."""
+    await an_agent(house.database)
+    await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
+    for seed in (11, 12, 13):
+        process = await house.neighbour(seed=seed)
+        await process.dispatch()
+        await process.idle()
+        assert len(process.runtime.calls) == 1
+        process.direct.close()
+        house.clock.advance(3_600)
+
+
+async def test_a_loop_that_hangs_is_told_after_two_ticks_lea_19(house: House) -> None:
+    """The dispatcher's tick never comes back: a minute later the process says so itself."""
+    hangs = asyncio.Event()
+    ticks = 0
+
+    async def tick() -> float | None:
+        nonlocal ticks
+        ticks += 1
+        if ticks > 1:
+            hangs.set()
+            await asyncio.get_running_loop().create_future()
+        return 0.0
+
+    loop = Loop("dispatch", tick, clock=house.clock, wakeup=Signal(), most_seconds=30)
+    health = a_health(house, lambda: None if loop.ticked_at is None else (loop.ticked_at, 0))
+    loop.start()
+    await asyncio.wait_for(hangs.wait(), 10)
+    house.clock.advance(60)
+    assert await sick(health) == []
+    house.clock.advance(1)
+    assert await sick(health) == ["dispatcher"]
+    assert loop._task is not None
+    loop._task.cancel()
+
+
+async def test_a_dispatcher_that_never_started_is_told(house: House) -> None:
+    health = a_health(house)
+    assert await sick(health) == []
+    house.clock.advance(61)
+    assert await sick(health) == ["dispatcher"]
+    assert await sick(a_health(house, dispatches=False)) == []
+
+
+async def test_a_database_that_is_away_is_the_one_thing_told(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health = a_health(house)
+
+    async def away(_: object) -> object:
+        raise Unavailable("the file is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(house.database, "read", away)
+        [vital] = await health.vitals()
+        assert (vital.name, vital.ok, vital.detail) == ("database", False, "the file is gone")
+    assert await sick(health) == []
+
+
+async def test_the_zone_data_in_use_is_told_tzd_07(house: House) -> None:
+    """CAD-11, OPS-5a."""
+    told = {vital.name: vital.detail for vital in await a_health(house).vitals()}
+    assert told["zones"] == "IANA data 2026f"
