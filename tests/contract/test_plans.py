@@ -209,7 +209,7 @@ def test_the_sweep_walks_the_running_runs_alone_and_in_order(large: apsw.Connect
 def test_those_who_wait_are_found_by_whom_they_wait_for(large: apsw.Connection) -> None:
     """DSP-8."""
     assert "SEARCH runs USING INDEX runs_waiting (waits_for=?)" in plan(large, "runs.free_waiting")
-    assert "SEARCH runs USING INDEX runs_unfinished (schedule_id=?)" in plan(large, "runs.settle_parallel")
+    assert "SEARCH runs USING INDEX runs_parallel (schedule_id=?)" in plan(large, "runs.settle_parallel")
 
 
 @pytest.mark.parametrize("table", ["schedules", "runs", "occurrences", "turns", "sessions", "checkpoints"])

@@ -137,7 +137,7 @@ async def test_of_parallel_runs_another_unfinished_one_holds_the_lock(
     await add_schedule(database, overlap=overlap, in_flight_run_id="run_3")
     over = {"status": "succeeded", "lease_until": None, "finished_at": AT}
     for name, changes in (("run_1", {}), ("run_2", {}), ("run_3", over), ("run_9", over)):
-        await add_running(database, id=name, schedule_id=SCH, **changes)
+        await add_running(database, id=name, schedule_id=SCH, parallel=int(overlap == "allow"), **changes)
     await add_running(database, id="run_5", schedule_id="sch_other")
     await settle(database, "run_3")
     assert await locks(database) == (expected, None)

@@ -44,4 +44,5 @@ class Grant:
     dedup_key: str | None
     trace_id: str
     half_done: bool
+    parallel: bool
     taken_at: float

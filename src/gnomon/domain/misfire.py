@@ -106,7 +106,7 @@ def decide(due: Due) -> Decision:
     fired = slot.disposition is Disposition.FIRED
     if fired and due.runs_left == 1:
         return Decision(slot, None, "max_runs reached")
-    return _onward(due, slot, newest)
+    return _next(due, slot, following)
 
 
 def refused(due: Due, decision: Decision, reason: Reason) -> Decision:
@@ -149,7 +149,10 @@ def _past_the_end(due: Due) -> Decision:
 
 
 def _onward(due: Due, slot: Slot | None, from_micros: int) -> Decision:
-    following = due.walk.next_after(from_micros)
+    return _next(due, slot, due.walk.next_after(from_micros))
+
+
+def _next(due: Due, slot: Slot | None, following: int | None) -> Decision:
     if following is None:
         return Decision(slot, None, "no slot is left")
     if due.ends_at is not None and following > due.ends_at:

@@ -11,7 +11,7 @@ from gnomon.domain.grant import Grant
 from gnomon.domain.lease import HEADROOM_SECONDS
 from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import RunError, RunStatus, Trigger
-from gnomon.domain.schedule import OnLost, SessionMode
+from gnomon.domain.schedule import OnLost, Overlap, SessionMode
 from gnomon.domain.trace import trace_id
 from gnomon.services.gates import Gates, Verdict
 from gnomon.services.settling import Closed, settle
@@ -114,5 +114,6 @@ def _grant(row: Row, verdict: Verdict, taken_at: float) -> Grant:
         dedup_key=row["dedup_key"],
         trace_id=row["trace_id"] or trace_id(row["id"]),
         half_done=bool(row["half_done"]),
+        parallel=row["overlap"] == Overlap.ALLOW,
         taken_at=taken_at,
     )

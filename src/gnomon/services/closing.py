@@ -78,9 +78,7 @@ class Closing:
             failure = None if status is not RunStatus.SUCCEEDED else await _breach(tx, run_id, output, usage)
             if failure is not None:
                 status, output, error = RunStatus.FAILED, None, RunError(failure.code, failure.message)
-            row = await runs.close_by_fence(
-                tx, _closing_row(run_id, fence, status, output, usage or Usage(), error)
-            )
+            row = await runs.close_by_fence(tx, _closing_row(run_id, fence, status, output, usage, error))
             if row is None:
                 await audit.append_many(tx, [_fenced(run_id, fence, "target")])
                 return False
@@ -181,6 +179,7 @@ async def _close(tx: Tx, endings: Sequence[Ending]) -> set[str]:
                 ending.grant.trigger,
                 ending.status,
                 ending.error,
+                ending.grant.parallel,
             )
             for ending in closed
         ],
@@ -230,24 +229,30 @@ def _row(ending: Ending) -> dict[str, Value]:
         ending.grant.fence,
         ending.status,
         ending.output,
-        ending.usage or Usage(),
+        ending.usage,
         ending.error,
     )
-    return row | {"owner": ending.owner, "duration_us": round(ending.duration_seconds * 1_000_000)}
+    row["owner"] = ending.owner
+    row["duration_us"] = round(ending.duration_seconds * 1_000_000)
+    return row
 
 
 def _closing_row(  # noqa: PLR0917 - a row has as many columns as it has
-    run_id: str, fence: int, status: RunStatus, output: str | None, usage: Usage, error: RunError | None
+    run_id: str,
+    fence: int,
+    status: RunStatus,
+    output: str | None,
+    usage: Usage | None,
+    error: RunError | None,
 ) -> dict[str, Value]:
-    used = usage != Usage()
     return {
         "id": run_id,
         "fence": fence,
         "status": status,
-        "model_calls": usage.model_calls if used else None,
-        "input_tokens": usage.input_tokens if used else None,
-        "output_tokens": usage.output_tokens if used else None,
-        "cost": usage.cost if used else None,
+        "model_calls": usage.model_calls if usage else None,
+        "input_tokens": usage.input_tokens if usage else None,
+        "output_tokens": usage.output_tokens if usage else None,
+        "cost": usage.cost if usage else None,
         "response_preview": preview(output) if output else None,
         "error_code": None if error is None else error.code,
         "error": None if error is None else error.message,

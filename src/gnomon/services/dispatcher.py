@@ -23,7 +23,7 @@ from gnomon.ports.wakeup import Wakeup
 from gnomon.services.gates import Gates
 from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
-from gnomon.services.slot_plan import Plan, SetAside, Stop, plan_slot
+from gnomon.services.slot_plan import Plan, SetAside, Stop, Taken, plan_slot
 from gnomon.stores import audit, runs, slots
 from gnomon.stores.database import Database, Row, Tx
 
@@ -72,7 +72,8 @@ class _Scan:
     claimed: int = 0
     queued: int = 0
     worst_lag_us: int = 0
-    grants: list[Grant] = field(default_factory=list)
+    taken: list[Taken] = field(default_factory=list)
+    outcomes: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Dispatcher:
@@ -102,9 +103,8 @@ class Dispatcher:
         self._batch = batch
         self._lost_claims = LostClaims(database, process_id, wakeup)
         self.lag_us = 0
-        self.recorded: Counter[tuple[str, str]] = (
-            Counter()
-        )  # slots by disposition and reason, for the metrics
+        # slots by disposition and reason, for the metrics
+        self.recorded: Counter[tuple[str, str]] = Counter()
 
     async def tick(self) -> float | None:
         """Record every slot that is due; seconds until the next one, or ``None`` where no schedule has any."""
@@ -130,17 +130,18 @@ class Dispatcher:
         claim_id = self._mint.make(Kind.CLAIM)
         scan = _Scan()
         try:
-            scan = await self._database.write(lambda tx: self._claim(tx, claim_id, places, taken_at))
+            scan = await self._database.write(lambda tx: self._claim(tx, claim_id, places))
         except Unavailable:
             self._lost_claims.doubt(claim_id)
             raise
         finally:
-            self._runner.take(scan.grants, places)
+            self._runner.take([taken.grant(taken_at) for taken in scan.taken], places)
+        self.recorded.update(scan.outcomes)
         if scan.queued:
             self._wakeup.notify()
         return scan
 
-    async def _claim(self, tx: Tx, claim_id: str, places: int, taken_at: float) -> _Scan:
+    async def _claim(self, tx: Tx, claim_id: str, places: int) -> _Scan:
         due = await slots.claim_due(tx, self._batch)
         scan = _Scan(claimed=len(due))
         if not due:
@@ -148,23 +149,22 @@ class Dispatcher:
         verdicts = await self._gates.judge(tx, {(row["target_kind"], row["target_id"]) for row in due})
         calendars = await self._holidays(tx, due)
         plans: list[Plan] = []
-        for row in due:
+        for row, run_id in zip(due, self._mint.many(Kind.RUN, len(due)), strict=True):
             scan.worst_lag_us = max(scan.worst_lag_us, row["now"] - row["next_fire_at"])
             plan = plan_slot(
                 row,
                 verdict=verdicts[row["target_kind"], row["target_id"]],
                 holidays=calendars.get(row["calendar"], frozenset()),
-                run_id=self._mint.make(Kind.RUN),
-                owner=self._process_id if len(scan.grants) < places else None,
+                run_id=run_id,
+                owner=self._process_id if len(scan.taken) < places else None,
                 claim_id=claim_id,
-                taken_at=taken_at,
             )
             if isinstance(plan, SetAside):
                 await self._set_aside(tx, row, plan)
                 continue
             plans.append(plan)
-            if plan.grant is not None:
-                scan.grants.append(plan.grant)
+            if plan.taken is not None:
+                scan.taken.append(plan.taken)
         await self._write(tx, plans, scan)
         return scan
 
@@ -174,10 +174,10 @@ class Dispatcher:
         if len(recorded) < len(occurrences):
             plans = [plan if plan.is_recorded_by(recorded) else plan.without_slot() for plan in plans]
             kept = {plan.run.id for plan in plans if plan.run is not None}
-            scan.grants = [grant for grant in scan.grants if grant.run_id in kept]
-        self.recorded.update(plan.outcome() for plan in plans if plan.occurrence is not None)
+            scan.taken = [taken for taken in scan.taken if taken.run.id in kept]
+        scan.outcomes = [plan.outcome() for plan in plans if plan.occurrence is not None]
         new = [plan.run for plan in plans if plan.run is not None]
-        scan.queued = len(new) - len(scan.grants)
+        scan.queued = len(new) - len(scan.taken)
         if new:
             await runs.insert(tx, new)
         await slots.advance(tx, [plan.advance for plan in plans])

@@ -15,6 +15,11 @@ class Mint:
         """A new id of ``kind``, sortable by the instant of its making."""
         return make_id(kind, self._clock.micros() // 1_000, self._entropy.bits(52))
 
+    def many(self, kind: Kind, count: int) -> list[str]:
+        """``count`` new ids of ``kind``, of one instant."""
+        millis, bits = self._clock.micros() // 1_000, self._entropy.bits(52 * count)
+        return [make_id(kind, millis, bits >> (52 * number)) for number in range(count)]
+
     def process(self) -> str:
         """A new id for this start of this process (RUN-5a)."""
         return make_process_id(self._entropy.bits(50))

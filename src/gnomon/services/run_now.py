@@ -12,7 +12,7 @@ from gnomon.domain.instants import from_micros
 from gnomon.domain.lease import lease_seconds
 from gnomon.domain.occurrence import Reason
 from gnomon.domain.run import INTERACTIVE, Run, Trigger
-from gnomon.domain.schedule import Schedule, ScheduleStatus, SessionMode
+from gnomon.domain.schedule import Overlap, Schedule, ScheduleStatus, SessionMode
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.dedup import Once, Replay, run_once
 from gnomon.services.gates import Gates
@@ -143,6 +143,7 @@ class RunNow:
             query=placeholders.resolve(definition.query, facts),
             scheduled_for=now,
             claimable_at=now,
+            parallel=definition.overlap is Overlap.ALLOW,
             lease_seconds=lease_seconds(definition.timeout_seconds, definition.retry),
             invoked_by=by,
             api_key_id=api_key_id,

@@ -31,6 +31,7 @@ class Closed:
     trigger: str
     status: RunStatus
     error: RunError | None
+    parallel: bool = True
 
 
 async def settle(tx: Tx, closed: Sequence[Closed]) -> None:
@@ -51,6 +52,7 @@ async def settle(tx: Tx, closed: Sequence[Closed]) -> None:
             }
             for run in of_schedules
         ],
+        parallel=any(run.parallel for run in of_schedules),
     )
     for run in of_schedules:
         if run.trigger == Trigger.SCHEDULE and streak.moved(0, run.status):

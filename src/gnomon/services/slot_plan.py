@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
+from typing import NamedTuple
 
 from gnomon.cadence import Cadence, Compiled, jitter
 from gnomon.domain import misfire
@@ -45,6 +46,18 @@ class SetAside:
     error: str
 
 
+class Taken(NamedTuple):
+    """What the grant of a run that is born claimed is made of, after the commit and off the writing thread."""
+
+    row: Row
+    run: NewRun
+    verdict: Verdict
+
+    def grant(self, taken_at: float) -> Grant:
+        """The grant; ``taken_at`` is the monotonic instant before the claim was asked for."""
+        return slot_rows.grant(self.row, self.run, self.verdict, taken_at=taken_at)
+
+
 @dataclass(slots=True)  # not frozen: one is made for each slot of each batch, and freezing doubles the cost
 class Plan:
     """What one scan writes for one schedule."""
@@ -52,7 +65,7 @@ class Plan:
     schedule_id: str
     occurrence: Mapping[str, Value] | None
     run: NewRun | None
-    grant: Grant | None
+    taken: Taken | None
     advance: Mapping[str, Value]
     audit: tuple[NewEntry, ...]
     cancel_run_id: str | None = None
@@ -85,7 +98,7 @@ class Plan:
             self,
             occurrence=None,
             run=None,
-            grant=None,
+            taken=None,
             advance=advance,
             audit=(),
             cancel_run_id=None,
@@ -106,7 +119,6 @@ def plan_slot(
     run_id: str,
     owner: str | None,
     claim_id: str,
-    taken_at: float,
 ) -> Plan | SetAside:
     """What becomes of one due schedule. ``owner`` claims the run at its birth, ``None`` leaves it to the queue."""
     try:
@@ -122,7 +134,7 @@ def plan_slot(
         stop = Stop(ScheduleStatus.DISABLED, "its target was deleted", Action.DISABLE)
     if slot is None or slot.disposition is not Disposition.FIRED:
         return _unfired(row, decision, stop, verdict)
-    return _fired(row, decision, slot, stop, verdict, run_id, owner, claim_id, taken_at, holidays)
+    return _fired(row, decision, slot, stop, verdict, run_id, owner, claim_id, holidays)
 
 
 def _due(row: Row, walk: Compiled) -> Due:
@@ -159,7 +171,7 @@ def _unfired(row: Row, decision: Decision, stop: Stop | None, verdict: Verdict) 
         schedule_id=row["id"],
         occurrence=None if slot is None else slot_rows.occurrence(row, slot, None, None),
         run=None,
-        grant=None,
+        taken=None,
         advance=slot_rows.advance(row, decision),
         audit=entries,
         stop=stop,
@@ -175,7 +187,6 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
     run_id: str,
     owner: str | None,
     claim_id: str,
-    taken_at: float,
     holidays: frozenset[date],
 ) -> Plan:
     delay = 0
@@ -203,6 +214,7 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
         claimable_at=None if waits else scheduled_for,
         lease_seconds=row["lease_seconds"],
         waits_for=row["in_flight_run_id"] if waits else None,
+        parallel=row["overlap"] == Overlap.ALLOW,
         owner=owner,
         claim_id=claim_id if owner is not None else None,
         fence=fence,
@@ -218,7 +230,7 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
         schedule_id=row["id"],
         occurrence=slot_rows.occurrence(row, slot, run_id, session_id),
         run=run,
-        grant=None if owner is None else slot_rows.grant(row, run, verdict, fixed=fixed, taken_at=taken_at),
+        taken=None if owner is None else Taken(row, run, verdict),
         advance=advance,
         audit=slot_rows.entries(row, slot, run),
         cancel_run_id=row["in_flight_run_id"] if slot.start is Start.CANCEL_RUNNING else None,

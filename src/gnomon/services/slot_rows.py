@@ -13,7 +13,7 @@ from gnomon.domain.instants import from_micros, maybe_instant
 from gnomon.domain.misfire import Decision, Slot
 from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import Trigger
-from gnomon.domain.schedule import OnLost
+from gnomon.domain.schedule import OnLost, SessionMode
 from gnomon.domain.trace import trace_id
 from gnomon.services.gates import Verdict
 from gnomon.stores.audit import NewEntry
@@ -96,7 +96,7 @@ def resolved(template: str, row: Row, slot: Slot, holidays: frozenset[date]) -> 
     return placeholders.resolve(template, facts)
 
 
-def grant(row: Row, run: NewRun, verdict: Verdict, *, fixed: bool, taken_at: float) -> Grant:
+def grant(row: Row, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
     """The grant of a run that is born claimed."""
     assert verdict.resolved is not None  # a slot fires only where the gates found its target
     return Grant(
@@ -106,7 +106,7 @@ def grant(row: Row, run: NewRun, verdict: Verdict, *, fixed: bool, taken_at: flo
         schedule_id=run.schedule_id,
         nominal_fire_at=run.nominal_fire_at,
         session_id=run.session_id,
-        continues_session=fixed,
+        continues_session=row["session_mode"] == SessionMode.FIXED,
         query=run.query,
         fence=run.fence,
         attempt=1,
@@ -117,5 +117,6 @@ def grant(row: Row, run: NewRun, verdict: Verdict, *, fixed: bool, taken_at: flo
         dedup_key=run.dedup_key,
         trace_id=trace_id(run.id),
         half_done=False,
+        parallel=run.parallel,
         taken_at=taken_at,
     )

@@ -33,6 +33,7 @@ class NewRun:
     claimable_at: int | None
     lease_seconds: int
     waits_for: str | None = None
+    parallel: bool = False
     owner: str | None = None
     claim_id: str | None = None
     fence: int = 0
@@ -60,6 +61,7 @@ def _inserted(run: NewRun) -> Parameters:
         "scheduled_for": run.scheduled_for,
         "claimable_at": None if claimed else run.claimable_at,
         "waits_for": run.waits_for,
+        "parallel": int(run.parallel),
         "lease_seconds": run.lease_seconds,
         "owner": run.owner,
         "claim_id": run.claim_id,
@@ -182,10 +184,14 @@ async def insert_attempt(
     await tx.run("runs.insert_attempt", run_id=run_id, outcome=outcome, error_code=error_code, error=error)
 
 
-async def settle(tx: Tx, rows: Sequence[Parameters]) -> None:
-    """Take the lock of ended runs off their schedules, let whoever waits for them go (RUN-3, DSP-8)."""
+async def settle(tx: Tx, rows: Sequence[Parameters], *, parallel: bool = True) -> None:
+    """Take the lock of ended runs off their schedules, let whoever waits for them go (RUN-3, DSP-8).
+
+    ``parallel``: whether any of them may have run beside others of its schedule, one of which then is in flight.
+    """
     await tx.many("runs.settle", rows)
-    await tx.run("runs.settle_parallel", ids=json.dumps([row["schedule_id"] for row in rows]))
+    if parallel:
+        await tx.run("runs.settle_parallel", ids=json.dumps([row["schedule_id"] for row in rows]))
     await tx.run("runs.free_waiting", ids=json.dumps([row["run_id"] for row in rows]))
 
 

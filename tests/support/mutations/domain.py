@@ -79,8 +79,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "onward is strictly after now",
         _FILE,
-        "    return _onward(due, slot, newest)\n",
-        "    return _onward(due, slot, newest - 1)\n",
+        "    following = due.walk.next_after(newest)\n",
+        "    following = due.walk.next_after(newest - 1)\n",
         "tests/property/test_misfire.py::"
         "test_the_next_instant_is_a_slot_inside_the_window_strictly_after_now",
     ),

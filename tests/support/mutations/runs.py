@@ -311,7 +311,7 @@ _LOCKS: tuple[Mutant, ...] = (
     ),
     without(
         "runs.settle_parallel",
-        "overlap = 'allow'",
+        "runs.parallel = 1",
         _SETTLE + "test_of_parallel_runs_another_unfinished_one_holds_the_lock",
     ),
     without(

@@ -238,6 +238,8 @@ CREATE TABLE runs (
     scheduled_for INTEGER NOT NULL,
     claimable_at INTEGER,
     waits_for TEXT,
+    -- its schedule lets runs work side by side, so that others may be unfinished when it ends
+    parallel INTEGER NOT NULL DEFAULT 0 CHECK (parallel IN (0, 1)),
     lease_seconds INTEGER NOT NULL,
     lease_until INTEGER,
     owner TEXT,
@@ -276,7 +278,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_queue ON runs (priority, claimable_at) WHERE claimable_at IS NOT NULL;
 CREATE INDEX runs_leases ON runs (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX runs_waiting ON runs (waits_for) WHERE waits_for IS NOT NULL;
-CREATE INDEX runs_unfinished ON runs (schedule_id) WHERE finished_at IS NULL AND schedule_id IS NOT NULL;
+CREATE INDEX runs_parallel ON runs (schedule_id) WHERE parallel = 1 AND finished_at IS NULL;
 CREATE INDEX runs_cancels ON runs (owner) WHERE cancel_at IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX runs_unscheduled ON runs (schedule_id, id) WHERE nominal_fire_at IS NULL AND schedule_id IS NOT NULL;
 

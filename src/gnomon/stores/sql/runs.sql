@@ -3,11 +3,11 @@
 -- name: insert
 INSERT INTO runs (
     id, trigger_kind, status, priority, target_kind, target_id, schedule_id, revision, nominal_fire_at, session_id,
-    scheduled_for, claimable_at, waits_for, lease_seconds, lease_until, owner, claim_id, fence, attempt, started_at,
+    scheduled_for, claimable_at, waits_for, parallel, lease_seconds, lease_until, owner, claim_id, fence, attempt, started_at,
     trace_id, invoked_by, api_key_id, source, dedup_key
 ) VALUES (
     :id, :trigger_kind, :status, :priority, :target_kind, :target_id, :schedule_id, :revision, :nominal_fire_at,
-    :session_id, :scheduled_for, :claimable_at, :waits_for, :lease_seconds,
+    :session_id, :scheduled_for, :claimable_at, :waits_for, :parallel, :lease_seconds,
     CASE WHEN :owner IS NULL THEN NULL ELSE now_us() + :lease_seconds * 1000000 END,
     :owner, :claim_id, :fence, :attempt,
     CASE WHEN :owner IS NULL THEN NULL ELSE now_us() END,
@@ -60,7 +60,7 @@ SELECT
     r.id, r.trigger_kind, r.target_kind, r.target_id, r.schedule_id, r.revision, r.nominal_fire_at,
     coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AS session_id,
     r.fence, r.attempt, r.lease_seconds, r.trace_id, r.dedup_key, r.half_done, t.query,
-    s.session_mode, s.timeout_seconds, s.max_attempts, s.backoff_seconds, s.backoff_max_seconds, s.on_lost
+    s.session_mode, s.overlap, s.timeout_seconds, s.max_attempts, s.backoff_seconds, s.backoff_max_seconds, s.on_lost
 FROM runs AS r
 JOIN turns AS t ON t.session_id = coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AND t.run_id = r.id
 LEFT JOIN schedules AS s ON s.id = r.schedule_id
@@ -133,9 +133,9 @@ WHERE id = :schedule_id;
 
 -- name: settle_parallel
 UPDATE schedules SET in_flight_run_id = (
-    SELECT max(id) FROM runs WHERE runs.schedule_id = schedules.id AND runs.finished_at IS NULL
+    SELECT max(id) FROM runs WHERE runs.schedule_id = schedules.id AND runs.parallel = 1 AND runs.finished_at IS NULL
 )
-WHERE id IN (SELECT value FROM json_each(:ids)) AND overlap = 'allow' AND in_flight_run_id IS NULL;
+WHERE id IN (SELECT value FROM json_each(:ids)) AND in_flight_run_id IS NULL;
 
 -- name: free_waiting
 UPDATE runs SET claimable_at = CASE WHEN scheduled_for > now_us() THEN scheduled_for ELSE now_us() END,
