@@ -119,7 +119,7 @@ def steps(raw: apsw.Connection, name: str, **parameters: int) -> tuple[list[obje
 
 
 def test_the_claim_reads_what_it_returns(large: apsw.Connection) -> None:
-    """SCH-3: of a hundred thousand, the hundred that have waited longest; the rest costs nothing."""
+    """SCH-3, casebook pg-11: of a hundred thousand, the hundred that have waited longest; the rest costs nothing."""
     few, for_few = steps(large, "slots.claim_due", limit=100)
     every, for_all = steps(large, "slots.claim_due", limit=SCHEDULES)
     assert (len(few), len(every)) == (100, DUE)
@@ -135,7 +135,7 @@ def test_the_claim_reads_what_it_returns(large: apsw.Connection) -> None:
 
 
 def test_a_tick_with_nothing_due_is_one_miss(large: apsw.Connection) -> None:
-    """DSP-2: an idle tick costs the same on an empty table and on this one."""
+    """DSP-2, casebook pg-12: an idle tick costs the same on an empty table and on this one."""
     large.execute("BEGIN")
     try:
         large.execute(

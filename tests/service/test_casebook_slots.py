@@ -36,7 +36,7 @@ class Noting(Signal):
 
 
 async def test_no_wait_is_longer_than_a_tick_mis_04(house: House) -> None:
-    """DSP-1: the next slot is twenty days away, and the wall clock is looked at every thirty seconds all the same."""
+    """DSP-1, casebook dst-14: the next slot is twenty days away, and the wall clock is looked at every thirty seconds all the same."""
     await an_agent(house.database)
     await a_schedule(house.database, HOURLY, next_fire_at=START + timedelta(days=20), anchor=ANCHOR)
     signal = Noting(at_once=3)

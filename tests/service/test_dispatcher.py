@@ -163,7 +163,7 @@ async def test_a_slot_past_its_grace_is_missed(house: House) -> None:
 
 
 async def test_an_overlapping_slot_is_skipped_and_does_not_come_back(house: House) -> None:
-    """DSP-8. ovl-03: the slot is closed at its tick; when the run ends later nothing fires for it."""
+    """DSP-8. ovl-03, int-07: the slot is closed at its tick; when the run ends later nothing fires for it."""
     hold = house.runtime.hangs()
     await an_agent(house.database)
     await a_schedule(

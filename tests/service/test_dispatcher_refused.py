@@ -14,7 +14,7 @@ ANCHOR = START - timedelta(hours=5)
 
 
 async def test_a_refused_slot_leaves_the_last_run_to_a_later_one(house: House) -> None:
-    """SCH-9, RUN-2: the agent is off at the first slot and on at the second."""
+    """SCH-9, RUN-2, casebook win-04: the agent is off at the first slot and on at the second."""
     await an_agent(house.database, enabled=0)
     sid = await a_schedule(house.database, EVERY_FIVE, next_fire_at=START, anchor=ANCHOR, max_runs=1)
     await house.dispatch()

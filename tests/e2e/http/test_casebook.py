@@ -1,5 +1,7 @@
 """Answers that other systems gave wrongly: phases that flipped, zones that were guessed, previews that lied."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -8,12 +10,16 @@ import pytest
 
 from gnomon.cadence import Cadence
 from gnomon.domain.instants import rfc3339
+from gnomon.edges.server import Server, listen
 from gnomon.services.mint import Mint
+from gnomon.services.runs import Streamed
 from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.testing.clock import FrozenClock, SeededEntropy
+from support.api import Api
 from support.house import House
 
 pytestmark = pytest.mark.anyio
+BOUND = 10.0
 
 
 @pytest.fixture(autouse=True)
@@ -185,3 +191,39 @@ async def test_a_target_made_anew_under_its_slug_revives_nothing_tar_01(
     assert (found["status"], found["next_fire_at"]) == ("disabled", None)
     refused = await admin.post(f"/v1/schedules/{made['id']}/resume")
     assert (refused.status_code, refused.json()["code"]) == (409, "target_gone")
+
+
+async def test_who_watches_a_run_and_hangs_up_is_noticed_inv_02(
+    api: Api, admin: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TGT-2: through every layer, over a real socket of our own server; the run itself goes on."""
+    made = await created(admin, {"unit": "hour", "every": 1})
+    run = (await admin.post(f"/v1/schedules/{made['id']}/run")).json()
+    watched, left = api.services.runs.events, asyncio.Event()
+
+    async def events(run_id: str, last_event_id: str | None = None) -> AsyncIterator[Streamed | None]:
+        try:
+            async for event in watched(run_id, last_event_id):
+                yield event
+        finally:
+            left.set()
+
+    async def nothing() -> None:
+        """There is no work behind this server."""
+
+    monkeypatch.setattr(api.services.runs, "events", events)
+    sockets = listen("127.0.0.1", 0)
+    server = Server(api.app, started=nothing, drain=nothing, stopped=nothing)
+    serving = asyncio.create_task(server.serve(sockets=sockets))
+    try:
+        reader, writer = await asyncio.open_connection(*sockets[0].getsockname())
+        head = f"GET /v1/runs/{run['id']}/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {await api.key()}\r\n"
+        writer.write(f"{head}\r\n".encode())
+        await asyncio.wait_for(reader.readuntil(b"event: status"), BOUND)
+        assert not left.is_set()
+        writer.close()
+        await asyncio.wait_for(left.wait(), BOUND)
+    finally:
+        server.should_exit = True
+        await asyncio.wait_for(serving, BOUND)
+    assert (await admin.get(f"/v1/runs/{run['id']}")).json()["status"] == "queued"

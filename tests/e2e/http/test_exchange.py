@@ -61,7 +61,7 @@ async def test_who_hangs_up_inside_the_body_gets_no_answer_and_leaves_nothing(ap
 
 
 async def test_a_handler_sees_the_hang_up_and_its_pieces_go_out_at_once() -> None:
-    """Nothing is gathered on the way, in either direction."""
+    """Casebook inv-02: nothing is gathered on the way, in either direction."""
     gone, first_out = asyncio.Event(), asyncio.Event()
     seen: list[bool] = []
 
