@@ -36,6 +36,7 @@ from gnomon.services.holidays import realign_users
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
+from gnomon.services.retention import Keep, Retention
 from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
 from gnomon.services.schedules import Schedules
@@ -115,6 +116,7 @@ async def open_center(
         grace_seconds=pace.kill_grace_seconds / 2,
         search=os.getcwd(),  # noqa: PTH109 - a search path is a list of texts
     )
+    retention = Retention(database, Keep(settings.history_days, settings.ledger_days, settings.audit_days))
     pausing = Pausing(database=database, signal=signal)
     engine = Engine(
         database=database,
@@ -128,7 +130,7 @@ async def open_center(
         pace=pace,
         dispatch=dispatches,
         work=works,
-        chores=(pausing.resume_due, partial(dedup.clean, database)),
+        chores=(pausing.resume_due, partial(dedup.clean, database), retention.tick),
     )
     health = Health(
         database=database,

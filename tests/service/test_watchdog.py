@@ -242,3 +242,13 @@ async def test_a_laptop_that_slept_has_one_record_and_one_run(house: House) -> N
     occurrences = await house.occurrences()
     assert occurrences[0]["coalesced_count"] == 11
     assert len(occurrences) == len(house.runtime.calls) == 11
+
+
+async def test_a_jump_of_the_clock_is_in_the_audit(house: House) -> None:
+    """RUN-5b, mis-02: the gap has a name afterwards."""
+    await house.engine.watchdog.tick()
+    house.clock.jump(600)
+    await house.engine.watchdog.tick()
+    [entry] = await house.audit("CLOCK_JUMP")
+    assert entry["subject_id"] == house.engine.process_id
+    assert entry["detail"] == '{"seconds":600.0,"stalled":false}'

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from gnomon.cadence import zone_data_version
+from gnomon.domain.audit import Action
 from gnomon.ports.clock import Clock
 from gnomon.ports.telemetry import Counts
 from gnomon.services.attempt import Attempts
@@ -26,7 +27,8 @@ from gnomon.services.reporting import Reports
 from gnomon.services.runner import Runner
 from gnomon.services.signal import Signal
 from gnomon.services.watchdog import Watchdog
-from gnomon.stores import processes
+from gnomon.stores import audit, processes
+from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database
 
 
@@ -210,6 +212,15 @@ class Engine:
         return Pulse(None, None) if loop is None else Pulse(loop.ticked_at_us, self.dispatcher.lag_us)
 
     async def _on_jump(self, jump: Jump) -> None:
+        entry = NewEntry(
+            "watchdog",
+            Action.CLOCK_JUMP,
+            "process",
+            self.process_id,
+            None,
+            {"seconds": round(jump.seconds, 3), "stalled": jump.stalled},
+        )
+        await self.database.write(lambda tx: audit.append_many(tx, [entry]))
         if jump.seconds < 0:
             await self._realignment.run()
         self._signal.notify()

@@ -129,6 +129,12 @@ def _at_odds(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
             f"like a death. Use {BEATS_IN_A_TIMEOUT * beat:g} or more."
         )
         yield ("heartbeat_timeout_seconds", "heartbeat_seconds"), text
+    if settings.ledger_days < settings.history_days:
+        text = (
+            f"{settings.ledger_days} is less than history_days ({settings.history_days}): the ledger answers for a slot "
+            f"at least as long as its run is kept. Use {settings.history_days} or more."
+        )
+        yield ("ledger_days", "history_days"), text
     if settings.production:
         text = "Production mode needs PostgreSQL, which is not in this version. Unset it, and run on SQLite."
         yield ("production", "database_url"), text

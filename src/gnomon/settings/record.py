@@ -77,6 +77,16 @@ class Settings(BaseSettings):
         le=3_600,
         description="How long a stop waits for runs in flight before it leaves them to their leases.",
     )
+    history_days: int = Field(
+        default=90, ge=1, le=3_650, description="How long finished runs and their sessions are kept."
+    )
+    ledger_days: int = Field(
+        default=400,
+        ge=1,
+        le=36_500,
+        description="How long the slot ledger is kept; at least as long as the runs.",
+    )
+    audit_days: int = Field(default=400, ge=1, le=36_500, description="How long the audit log is kept.")
     allow_private_targets: bool = Field(
         default=False, description="Whether http targets may have private, loopback or link-local addresses."
     )

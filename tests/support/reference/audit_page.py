@@ -61,10 +61,14 @@ ACTIONS = {
     Action.CANCEL: ("run", "it was asked to stop", "`reason`"),
     Action.ERASE: ("session", "it was erased", ""),
     Action.REVOKE: ("key", "it was revoked", ""),
+    Action.CLOCK_JUMP: (
+        "process",
+        "it saw the wall clock jump, or stood still: nothing that looks expired is taken for a lease's length",
+        "`seconds`, `stalled`",
+    ),
 }
 NOT_WRITTEN = {
     Action.RENEW: "in the list, and not written by this version: a renewal says nothing but that time has passed",
-    Action.CLOCK_JUMP: "in the list, and not written by this version: a jump is a warning in the log",
 }
 
 
