@@ -662,3 +662,16 @@ async def test_a_slot_that_came_due_before_the_stop_is_in_the_ledger(house: Hous
     first, second = await house.occurrences()
     assert (second["disposition"], second["reason"]) == ("skipped", "paused")
     assert second["nominal_fire_at"] == first["nominal_fire_at"] + 3_600_000_000
+
+
+async def test_a_run_that_was_taken_away_is_stopped_at_the_next_heartbeat(house: House) -> None:
+    """RUN-5: not only when its own renewal is due, a third of a long lease later."""
+    hold = house.runtime.hangs()
+    await a_due_schedule(house, timeout_seconds=86_400)
+    await house.dispatch()
+    await hold.started.wait()
+    await house.rows(
+        "UPDATE runs SET status = 'lost', lease_until = NULL, finished_at = :now", now=house.clock.micros()
+    )
+    await house.elapse(house.pace.heartbeat_seconds + 1)
+    await house.until(hold.cancelled.is_set)

@@ -75,8 +75,16 @@ def unguarded_claim() -> Iterator[Changed]:
 
 @contextmanager
 def unguarded_renew() -> Iterator[Changed]:
-    """A lease is renewed whoever holds the run (RUN-4)."""
-    yield _without("runs.renew", "owner = :owner", "fence = :fence", "status = 'running'")
+    """A lease is renewed whoever holds the run, and nobody compares what is held with what is believed (RUN-4)."""
+
+    def believe(_: Renewal, sent_at: float, known: Sequence[Any], renewed: set[str], held: object) -> None:
+        del held
+        for hold in known:
+            if hold.run_id in renewed:
+                hold.sent_at = sent_at
+
+    with patch.object(Renewal, "_compare", believe):
+        yield _without("runs.renew", "owner = :owner", "fence = :fence", "status = 'running'")
 
 
 @contextmanager

@@ -152,40 +152,43 @@ class Renewal:
         self._fence_overdue()
         now = self._clock.monotonic()
         with self._lock:
-            due = [
-                hold
-                for hold in self._holds.values()
-                if now >= hold.sent_at + min(hold.lease_seconds / 3, 3_600)
-            ]
+            known = list(self._holds.values())
+        due = [hold for hold in known if now >= hold.sent_at + min(hold.lease_seconds / 3, 3_600)]
         if now < self._next_beat and not due and self.alive():
             return
         self._next_beat = now + self._every
         try:
-            alive, renewed = database.write(lambda tx: self._write(tx, due))
+            alive, renewed, held = database.write(lambda tx: self._write(tx, due))
         except GnomonError as error:
             _log.warning("heartbeat_failed", error=error.message)
             self._next_beat = now + min(self._every, _AGAIN_SECONDS)
         else:
-            self._renewed(now, due, renewed, alive=alive)
+            self._beaten(now, alive=alive)
+            self._compare(now, known, renewed, held)
         self._fence_overdue()
 
-    async def _write(self, tx: Tx, due: list[Hold]) -> tuple[bool, set[str]]:
+    async def _write(self, tx: Tx, due: list[Hold]) -> tuple[bool, set[str], set[tuple[str, int]]]:
         pulse = self._pulse()
         alive = await processes.beat(tx, self._process_id, pulse.ticked_at, pulse.lag_us)
         renewed = await runs.renew(tx, self._process_id, [(hold.run_id, hold.fence) for hold in due])
-        return alive, renewed
+        return alive, renewed, await runs.held_by(tx, self._process_id)
 
-    def _renewed(self, sent_at: float, due: list[Hold], renewed: set[str], *, alive: bool) -> None:
+    def _beaten(self, sent_at: float, *, alive: bool) -> None:
         if alive:
             if not self.alive():
                 self._whole_since = sent_at
             self._beat_at = sent_at
+
+    def _compare(
+        self, sent_at: float, known: list[Hold], renewed: set[str], held: set[tuple[str, int]]
+    ) -> None:
+        """What this process believes it holds against what it does: a run that was taken away is stopped at this beat."""
         lost: list[Hold] = []
         with self._lock:
-            for hold in due:
+            for hold in known:
                 if hold.run_id in renewed:
                     hold.sent_at = sent_at
-                elif self._holds.get(hold.run_id) is hold and not hold.closing:
+                elif (hold.run_id, hold.fence) not in held and not hold.closing:
                     lost.append(hold)
         self._give_up(lost, "the lease was taken away")
 

@@ -251,6 +251,7 @@ class Runner:
             if work.invoked:
                 self._forget(work)
             else:
+                self._renewal.closing(work.grant.run_id)
                 self._aside(self._give_back(work))
         elif not work.begun:  # its first step will never come, so nobody else ends it
             self._finish(work, self._attempts.stopped(work))

@@ -231,6 +231,11 @@ async def ask_cancel(tx: Tx, run_id: str, by: str) -> Row | None:
     return await tx.one("runs.ask_cancel", id=run_id, by=by)
 
 
+async def held_by(tx: Tx, owner: str) -> set[tuple[str, int]]:
+    """The runs that a process holds, each with its fence."""
+    return {(row[0], row[1]) for row in await tx.tuples("runs.held_by", owner=owner)}
+
+
 async def defer(tx: Tx, run_id: str, owner: str, fence: int) -> bool:
     """Note that the target completes the run itself: its lease alone ends it, not the silence of this process."""
     return await tx.one("runs.defer", id=run_id, owner=owner, fence=fence) is not None

@@ -189,6 +189,9 @@ UPDATE runs SET deferred = 1
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
 
+-- name: held_by
+SELECT id, fence FROM runs WHERE lease_until IS NOT NULL AND owner = :owner;
+
 -- name: held
 SELECT id FROM runs WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running';
 
