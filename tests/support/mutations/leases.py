@@ -1,0 +1,74 @@
+"""What keeps a process from acting on a run that is no longer its own: fences of its own clock, doubts, the guard."""
+
+from support.mutations import Mutant
+
+_RUNNER = "tests/service/test_runner.py::"
+_WATCHDOG = "tests/service/test_watchdog.py::"
+_FOUND = "tests/service/test_found_by_simulation.py::"
+_RENEWAL = "services/renewal.py"
+
+MUTANTS: tuple[Mutant, ...] = (
+    Mutant(
+        "a run that was taken away is stopped at the next heartbeat",
+        _RENEWAL,
+        "elif (hold.run_id, hold.fence) not in held and not hold.closing:",
+        "elif False and not hold.closing:",
+        _RUNNER + "test_a_run_that_was_taken_away_is_stopped_at_the_next_heartbeat",
+    ),
+    Mutant(
+        "a close under way is no loss",
+        _RENEWAL,
+        "not in held and not hold.closing:",
+        "not in held:",
+        _RUNNER + "test_a_renewal_that_meets_a_close_reports_no_loss",
+    ),
+    Mutant(
+        "self-fencing by the monotonic clock",
+        _RENEWAL,
+        "lost = [hold for hold in self._holds.values() if now >= self._ends_at(hold)]",
+        "lost = [hold for hold in self._holds.values() if now < 0]",
+        _RUNNER + "test_a_runner_that_cannot_renew_stops_before_its_lease_ends",
+    ),
+    Mutant(
+        "a process that stood still trusts none of its old claims",
+        _RENEWAL,
+        "        if hold.sent_at < self._whole_since:\n            return hold.sent_at\n",
+        "",
+        _FOUND + "test_a_claim_from_before_a_standstill_sends_nothing_after_it",
+    ),
+    Mutant(
+        "the own clock is asked before anything is sent",
+        "services/attempt.py",
+        "if work.stopping is not None or not self._renewal.holds(grant.run_id):",
+        "if work.stopping is not None:",
+        _RUNNER + "test_a_frozen_process_sends_nothing_when_it_wakes",
+    ),
+    Mutant(
+        "a claim whose answer was lost is asked for",
+        "services/dispatcher.py",
+        "            self._lost_claims.doubt(claim_id)\n",
+        "",
+        _FOUND + "test_a_slot_s_claim_whose_answer_was_lost_is_asked_for",
+    ),
+    Mutant(
+        "after a jump nothing that looks expired is taken",
+        "services/watchdog.py",
+        "await runs.expired(tx, self._heartbeat_timeout_us, self._guard.calm_us(), BATCH)",
+        "await runs.expired(tx, self._heartbeat_timeout_us, None, BATCH)",
+        _WATCHDOG + "test_a_jump_of_the_clock_takes_nothing_for_the_length_of_a_lease",
+    ),
+    Mutant(
+        "the clock is looked at again after the rows were read",
+        "services/watchdog.py",
+        "        if jump is not None:\n            self._jump = jump\n            return Swept(), 0\n",
+        "",
+        _FOUND + "test_a_sweep_that_stood_still_after_its_look_takes_nothing",
+    ),
+    Mutant(
+        "a run that kills whoever works on it is not resumed for ever",
+        "services/watchdog.py",
+        'row["attempt"] < row["max_attempts"] + RESUMES',
+        'row["attempt"] >= 0',
+        _WATCHDOG + "test_a_run_that_kills_whoever_works_on_it_is_not_resumed_for_ever",
+    ),
+)
