@@ -251,10 +251,10 @@ async def test_far_ahead_walks_active_schedules_in_pages(database: Database) -> 
     for number in range(4):
         await add_schedule(database, id=f"sch_{number}", next_fire_at=AT + (9 - number) * SECOND)
     await add_schedule(database, id="sch_9", status="paused")
-    page = await database.read(lambda tx: slots.far_ahead(tx, 0, 3))
+    page = await database.read(lambda tx: slots.far_ahead(tx, 0, "", 3))
     assert [row["id"] for row in page] == ["sch_3", "sch_2", "sch_1"]
     after = page[-1]["next_fire_at"]
-    rest = await database.read(lambda tx: slots.far_ahead(tx, after, 3))
+    rest = await database.read(lambda tx: slots.far_ahead(tx, after, "sch_1", 3))
     assert [row["id"] for row in rest] == ["sch_0"]
     assert rest[0]["now"] == AT
 

@@ -155,6 +155,7 @@ class Engine:
     async def register(self) -> None:
         """Write this process's row: before anything is claimed under its id (RUN-5a)."""
         host, pid, zones = socket.gethostname(), os.getpid(), zone_data_version()
+        await self._realignment.meet_zone_data(zones)
         await self.database.write(
             lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones)
         )

@@ -1,18 +1,29 @@
-"""Next slots computed anew after the wall clock was set back (DSP-9, casebook mis-08).
+"""Next slots computed anew, for all schedules: the wall clock was set back, or the zone data changed (OPS-5a).
 
 A clock that was ahead for a while leaves schedules with a next slot that lies too far away; each is brought back to the
-first slot after the true present. What the ledger holds already stays: a slot recorded under the false clock does not
-fire again.
+first slot after the true present (DSP-9, casebook mis-08). Zone data of another version leaves some with an instant that
+is no slot any more; each is brought to the instant that its wall time has now. What the ledger holds already stays: a
+slot recorded under a false clock or under older data does not fire again.
 """
 
-from gnomon.cadence import Cadence
+from collections.abc import Callable
+
+import structlog
+
+from gnomon.cadence import Cadence, Compiled
 from gnomon.domain.audit import Action
-from gnomon.stores import audit, slots
+from gnomon.domain.instants import SECOND
+from gnomon.stores import audit, processes, slots
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database, Row, Tx
 
 BATCH = 500
 ACTOR = "watchdog"
+# Changes of zone data move a wall time by an hour or two; a slot that lies further off is another day's.
+MOST_MOVED_US = 12 * 3_600 * SECOND
+_log = structlog.get_logger()
+
+Pick = Callable[[Row, Compiled], int | None]
 
 
 class Realignment:
@@ -23,42 +34,84 @@ class Realignment:
 
     async def run(self) -> int:
         """Bring back every schedule whose next slot is not the first one after now; how many there were."""
-        moved, after = 0, -(2**62)
+        return await self._each(_first_ahead, None)
+
+    async def meet_zone_data(self, version: str) -> int:
+        """If the process that started last had other zone data, bring next slots to theirs; how many were moved.
+
+        Called before a process tells which data it has, so that one that dies in the middle leaves it to the next.
+        """
+        before = await self._database.read(processes.zone_data)
+        if before is None or before == version:
+            return 0
+        moved = await self._each(_same_wall_time, f"zone data {version} after {before}")
+        _log.warning("zone_data_changed", before=before, now=version, schedules_moved=moved)
+        return moved
+
+    async def _each(self, pick: Pick, why: str | None) -> int:
+        moved, after, after_id = 0, -(2**62), ""
         while True:
-            rows, changed = await self._database.write(lambda tx, after=after: _batch(tx, after))  # type: ignore[misc]
+
+            async def batch(tx: Tx, after: int = after, after_id: str = after_id) -> tuple[list[Row], int]:
+                return await _batch(tx, pick, why, after, after_id)
+
+            rows, changed = await self._database.write(batch)
             moved += changed
             if len(rows) < BATCH:
                 return moved
-            after = rows[-1]["next_fire_at"]
+            after, after_id = rows[-1]["next_fire_at"], rows[-1]["id"]
 
 
-async def _batch(tx: Tx, after: int) -> tuple[list[Row], int]:
-    rows = await slots.far_ahead(tx, after, BATCH)
+async def _batch(tx: Tx, pick: Pick, why: str | None, after: int, after_id: str) -> tuple[list[Row], int]:
+    rows = await slots.far_ahead(tx, after, after_id, BATCH)
     calendars = {row["calendar"] for row in rows if row["calendar"] is not None}
     holidays = await slots.holidays(tx, calendars) if calendars else {}
     changes = []
     for row in rows:
-        walk = Cadence.from_stored(row["cadence"]).compile(
-            row["anchor_at"], holidays.get(row["calendar"], frozenset())
-        )
-        start = row["now"] if row["starts_at"] is None else max(row["now"], row["starts_at"] - 1)
-        first = walk.next_after(start)
-        if first is not None and row["now"] < first < row["next_fire_at"]:
-            changes.append({"id": row["id"], "claimed_at": row["next_fire_at"], "next_fire_at": first})
+        try:
+            cadence = Cadence.from_stored(row["cadence"])
+            found = pick(row, cadence.compile(row["anchor_at"], holidays.get(row["calendar"], frozenset())))
+        except (
+            Exception
+        ) as error:  # the dispatcher sets it aside when it comes due; it stops no other (DSP-9a)
+            _log.warning("schedule_not_realigned", schedule_id=row["id"], error=str(error))
+            continue
+        if found is not None:
+            changes.append({"id": row["id"], "claimed_at": row["next_fire_at"], "next_fire_at": found})
     if changes:
         await slots.realign(tx, changes)
-        await audit.append_many(
-            tx,
-            [
-                NewEntry(
-                    ACTOR,
-                    Action.REALIGN,
-                    "schedule",
-                    str(change["id"]),
-                    None,
-                    {"from": change["claimed_at"], "to": change["next_fire_at"]},
-                )
-                for change in changes
-            ],
-        )
+        reason: dict[str, object] = {} if why is None else {"reason": why}
+        entries = [
+            NewEntry(
+                ACTOR,
+                Action.REALIGN,
+                "schedule",
+                str(change["id"]),
+                None,
+                {"from": change["claimed_at"], "to": change["next_fire_at"], **reason},
+            )
+            for change in changes
+        ]
+        await audit.append_many(tx, entries)
     return rows, len(changes)
+
+
+def _first_ahead(row: Row, walk: Compiled) -> int | None:
+    """The first slot after now, where it comes before the stored one."""
+    start = row["now"] if row["starts_at"] is None else max(row["now"], row["starts_at"] - 1)
+    first = walk.next_after(start)
+    return first if first is not None and row["now"] < first < row["next_fire_at"] else None
+
+
+def _same_wall_time(row: Row, walk: Compiled) -> int | None:
+    """Where the stored instant is no slot any more: the nearest slot, or the one after it if that is on record."""
+    stored = row["next_fire_at"]
+    before, after = walk.latest_at(stored), walk.next_after(stored)
+    if before == stored:
+        return None
+    near = [slot for slot in (before, after) if slot is not None and abs(slot - stored) <= MOST_MOVED_US]
+    if not near:
+        return None
+    nearest = min(near, key=lambda slot: abs(slot - stored))
+    recorded = row["recorded_until"]
+    return nearest if recorded is None or nearest > recorded else walk.next_after(recorded)

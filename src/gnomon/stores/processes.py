@@ -10,6 +10,12 @@ async def start(  # noqa: PLR0917 - a row has as many columns as it has
     await tx.run("processes.start", id=process_id, host=host, pid=pid, version=version, zone_data=zone_data)
 
 
+async def zone_data(tx: Tx) -> str | None:
+    """The zone data of the process that started last; ``None`` where there has been none."""
+    row = await tx.one("processes.zone_data")
+    return None if row is None else row["zone_data"]
+
+
 async def beat(tx: Tx, process_id: str, ticked_at: int | None, lag_us: int | None) -> bool:
     """The process lives; whether its row is there and not marked as stopped."""
     row = await tx.one("processes.beat", id=process_id, ticked_at=ticked_at, lag_us=lag_us)

@@ -62,9 +62,9 @@ async def note_status(tx: Tx, schedule_id: str, status: str, by: str, reason: st
     await tx.run("slots.note_status", id=schedule_id, status=status, by=by, reason=reason)
 
 
-async def far_ahead(tx: Tx, after: int, limit: int) -> list[Row]:
-    """Active schedules whose next slot lies after ``after``, the nearest first."""
-    return await tx.all("slots.far_ahead", after=after, limit=limit)
+async def far_ahead(tx: Tx, after: int, after_id: str, limit: int) -> list[Row]:
+    """Active schedules whose next slot, and then whose id, lies after these: the nearest first."""
+    return await tx.all("slots.far_ahead", after=after, after_id=after_id, limit=limit)
 
 
 async def realign(tx: Tx, schedules: Iterable[Parameters]) -> None:

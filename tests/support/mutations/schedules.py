@@ -12,6 +12,30 @@ _DELETED = _OVERTAKEN + "[sqlite-deleted_at = 1, next_fire_at = NULL]"
 _ONE_HOLDER = _STORE + "test_the_lock_has_one_holder_and_a_disabled_schedule_has_none[sqlite]"
 
 MUTANTS = (
+    Mutant(
+        "a slot on record is not the next one again when the zone data changes",
+        "services/realign.py",
+        "nearest if recorded is None or nearest > recorded else walk.next_after(recorded)",
+        "nearest",
+        "tests/service/test_realign.py::test_a_slot_that_the_ledger_holds_is_not_the_next_one_tzd_01",
+    ),
+    Mutant(
+        "a slot that has fired does not fire again for its new instant",
+        "services/realign.py",
+        "walk.latest_at(stored), walk.next_after(stored)",
+        "walk.latest_at(stored), walk.next_after(row['now'])",
+        "tests/service/test_realign.py::test_a_slot_that_has_fired_does_not_fire_again_for_its_new_instant_tzd_01",
+    ),
+    Mutant(
+        "a process says which zone data it has only once the slots are those of that data",
+        "services/engine.py",
+        "        await self._realignment.meet_zone_data(zones)\n        await self.database.write(\n"
+        "            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones)\n        )\n",
+        "        await self.database.write(\n"
+        "            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones)\n        )\n"
+        "        await self._realignment.meet_zone_data(zones)\n",
+        "tests/service/test_realign.py::test_a_start_that_died_in_the_middle_begins_anew_tzd_01",
+    ),
     in_query(
         "schedules.revise",
         "of two edits from one revision one wins",

@@ -56,7 +56,7 @@ ACTIONS = {
     Action.WARN: ("schedule", "half of its failure limit is reached", "as `FAIL_OUT`"),
     Action.DISABLE: ("schedule", "its target was deleted", "`reason`"),
     Action.SET_ASIDE: ("schedule", "its next slot can't be computed", "`error`, `next_fire_at`"),
-    Action.REALIGN: ("schedule", "its next slot was computed anew", "`from`, `to`"),
+    Action.REALIGN: ("schedule", "its next slot was computed anew", "`from`, `to`, `reason`"),
     Action.RUN_NOW: ("schedule", "a person ran it", "`run_id`"),
     Action.CANCEL: ("run", "it was asked to stop", "`reason`"),
     Action.ERASE: ("session", "it was erased", ""),

@@ -4,6 +4,9 @@
 INSERT INTO processes (id, host, pid, version, started_at, heartbeat_at, zone_data)
 VALUES (:id, :host, :pid, :version, now_us(), now_us(), :zone_data);
 
+-- name: zone_data
+SELECT zone_data FROM processes ORDER BY started_at DESC, id DESC LIMIT 1;
+
 -- name: beat
 UPDATE processes SET
     heartbeat_at = now_us(), ticked_at = coalesce(:ticked_at, ticked_at), tick_lag_us = coalesce(:lag_us, tick_lag_us)

@@ -51,10 +51,11 @@ INSERT INTO status_changes (schedule_id, seq, at, status, changed_by, reason)
 SELECT :id, coalesce(max(seq), 0) + 1, now_us(), :status, :by, :reason FROM status_changes WHERE schedule_id = :id;
 
 -- name: far_ahead
-SELECT id, cadence, calendar, anchor_at, starts_at, next_fire_at, now_us() AS now
+-- the id as well: many may have one instant, and a page may end in the middle of them
+SELECT id, cadence, calendar, anchor_at, starts_at, next_fire_at, recorded_until, now_us() AS now
 FROM schedules
-WHERE status = 'active' AND next_fire_at > :after
-ORDER BY next_fire_at
+WHERE status = 'active' AND next_fire_at >= :after AND (next_fire_at > :after OR id > :after_id)
+ORDER BY next_fire_at, id
 LIMIT :limit;
 
 -- name: realign
