@@ -116,7 +116,8 @@ async def open_center(
         grace_seconds=pace.kill_grace_seconds / 2,
         search=os.getcwd(),  # noqa: PTH109 - a search path is a list of texts
     )
-    retention = Retention(database, Keep(settings.history_days, settings.ledger_days, settings.audit_days))
+    keep = Keep(settings.history_days, settings.ledger_days, settings.audit_days)
+    retention = Retention(database, keep, lambda: engine.guard.calm_us())
     pausing = Pausing(database=database, signal=signal)
     engine = Engine(
         database=database,

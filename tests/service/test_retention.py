@@ -88,6 +88,23 @@ async def test_a_round_is_one_in_many_sweeps(house: House, monkeypatch: pytest.M
         return 0
 
     monkeypatch.setattr(retention, "clean", clean)
-    for _ in range(61):
+    for _ in range(120):
         await retention.tick()
     assert rounds == 2
+
+
+async def test_a_clock_that_jumped_costs_no_history(house: House) -> None:
+    """RUN-5b: two years ahead for an hour; what is deleted then would be gone for good."""
+    await days_of_runs(house, 3)
+    guard = house.engine.guard
+    retention = Retention(house.database, Keep(history_days=1), guard.calm_us)
+    guard.observe(house.clock.micros())
+    house.clock.jump(800 * 86_400)
+    guard.observe(house.clock.micros())
+    for _ in range(120):
+        await retention.tick()
+    assert len(await house.rows("SELECT * FROM runs")) == 3
+    house.clock.advance(90_000)
+    for _ in range(60):
+        await retention.tick()
+    assert await house.rows("SELECT * FROM runs") == []

@@ -4,6 +4,7 @@ The ledger is kept longer than the history, and where a schedule stands is kept 
 makes a slot fire again. Everything goes in bounded batches, each a transaction, so that no claim waits long.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -18,6 +19,7 @@ BATCH = 500
 MOST_BATCHES = 40  # of one round: the rest waits for the next
 DAY = 24 * 3_600 * SECOND
 EVERY_TICKS = 60
+CALM_US = DAY  # after a jump of the clock nothing is deleted for so long: time to set it right
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +32,27 @@ class Keep:
 
 
 class Retention:
-    """Cleans one database; called at each sweep, it works once in many."""
+    """Cleans one database; called at each sweep, it works once in many.
 
-    def __init__(self, database: Database, keep: Keep) -> None:
+    ``calm_us`` is how long ago the clock last jumped, ``None`` where it never did: a clock that is a year ahead for an
+    hour must not cost a year of history.
+    """
+
+    def __init__(
+        self, database: Database, keep: Keep, calm_us: Callable[[], int | None] = lambda: None
+    ) -> None:
         self._database = database
         self._keep = keep
+        self._calm_us = calm_us
         self._ticks = 0
         self._ledger_after = ""
 
     async def tick(self) -> None:
         """Do a round where it is time for one."""
-        if self._ticks % EVERY_TICKS == 0:
-            await self.clean()
         self._ticks += 1
+        calm = self._calm_us()
+        if self._ticks % EVERY_TICKS == 0 and (calm is None or calm > CALM_US):
+            await self.clean()
 
     async def clean(self) -> int:
         """One round: at most so many batches of each kind; how many rows went."""
