@@ -117,7 +117,7 @@ async def open_center(
         search=os.getcwd(),  # noqa: PTH109 - a search path is a list of texts
     )
     keep = Keep(settings.history_days, settings.ledger_days, settings.audit_days)
-    retention = Retention(database, keep, lambda: engine.guard.calm_us())
+    retention = Retention(database, keep, lambda: engine.guard.calm_us())  # noqa: PLW0108 - made after this
     pausing = Pausing(database=database, signal=signal)
     engine = Engine(
         database=database,
