@@ -106,6 +106,31 @@ async def test_what_a_definition_names_must_exist_and_all_faults_come_at_once(de
     assert set(found) == {"target", "cadence.calendar", "ends_at"}
 
 
+async def test_what_is_written_wrongly_hides_nothing_of_what_is_not_there(desk: Desk) -> None:
+    """CONTRACT, errors: faults of form, of names and of time are in one answer; so they are for an edit (SCH-4)."""
+    nowhere = {"kind": "agent", "id": "no-such"}
+    found = await refused(
+        desk,
+        {**NINE, "calendar": "no-such"},
+        target=nowhere,
+        ends_at="2026-11-29T08:00:00Z",
+        timeout_seconds=0,
+    )
+    assert set(found) == {"target", "cadence.calendar", "ends_at", "timeout_seconds"}
+    made = await desk.make(HOURLY)
+    wrong = {"target": nowhere, "ends_at": "2026-11-29T08:00:00Z", "timeout_seconds": 0}
+    with pytest.raises(Invalid) as caught:
+        await desk.schedules.edit(made.id, wrong, "bo")
+    assert faults(caught) == set(wrong)
+    assert (await desk.schedules.get(made.id)).revision == 1
+
+
+async def test_nothing_is_made_up_about_what_could_not_be_read(desk: Desk) -> None:
+    """CONTRACT, errors: an unreadable target or cadence is told once, and no slots are judged that nobody wrote."""
+    unread = {"target": {"kind": "agent", "id": "No Such"}, "ends_at": "2026-11-29T09:30:00Z"}
+    assert set(await refused(desk, {"unit": "hour", "every": 0}, **unread)) == {"target.id", "cadence.every"}
+
+
 async def test_the_window_opens_later_and_is_inclusive(desk: Desk) -> None:
     """SCH-5: realigned from the window's start."""
     made = await desk.make(HOURLY, starts_at="2026-11-29T12:00:00Z", ends_at="2026-11-29T13:00:00Z")

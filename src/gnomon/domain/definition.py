@@ -7,7 +7,7 @@ stands all use it. Whether a target, a calendar or a session exists is not known
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -78,6 +78,18 @@ _EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-
 _DEFAULT = Definition("", Target(TargetKind.AGENT, ""), Cadence.parse({"unit": "day", "at": "00:00"}))
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A definition as far as it could be read: what has a fault stands at its default."""
+
+    definition: Definition
+    faults: tuple[Fault, ...] = ()
+
+    def reads(self, *fields: str) -> bool:
+        """Whether all of these fields could be read."""
+        return not any(fault.field.partition(".")[0] in fields for fault in self.faults)
+
+
 def parse(given: object) -> Definition:
     """Read a written definition (CONTRACT, "Schedule"). Absent and null fields take SCH-14's defaults.
 
@@ -85,6 +97,18 @@ def parse(given: object) -> Definition:
 
     Raises:
         Invalid: with every fault, each at its field; those of the cadence under ``cadence.``.
+    """
+    draft = read(given)
+    if draft.faults:
+        raise Invalid(draft.faults)
+    return draft.definition
+
+
+def read(given: object) -> Draft:
+    """As ``parse``, but with the faults beside what could be read: the service adds those that only it can see.
+
+    Raises:
+        Invalid: it is no object.
     """
     if not isinstance(given, Mapping):
         raise Invalid([Fault("", "a schedule is an object")])
@@ -117,8 +141,7 @@ def parse(given: object) -> Definition:
     _template(form, "query", definition.query)
     _template(form, "dedup_key", definition.dedup_key or "")
     _together(form, definition)
-    form.finish()
-    return definition
+    return Draft(definition, tuple(form.faults))
 
 
 def to_json(definition: Definition) -> dict[str, Any]:
@@ -152,14 +175,14 @@ def canonical(definition: Definition) -> str:
     return json.dumps(to_json(definition), separators=(",", ":"), ensure_ascii=False)
 
 
-def edited(standing: Definition, patch: object) -> Definition:
+def revised(standing: Definition, patch: object) -> Draft:
     """The definition after an edit: a field in ``patch`` replaces what stands, null brings its default back.
 
     ``retry`` is merged field by field; ``target`` and ``cadence`` are replaced whole. A cadence that names no anchor
     keeps the one that stands, so that an edit never moves the phase (CAD-5).
 
     Raises:
-        Invalid: with every fault.
+        Invalid: it is no object.
     """
     if not isinstance(patch, Mapping):
         raise Invalid([Fault("", "an edit is an object")])
@@ -168,10 +191,12 @@ def edited(standing: Definition, patch: object) -> Definition:
         merged["retry"] = {**asdict(standing.retry), **patch["retry"]}
     if merged.get("session_mode") in {None, SessionMode.FRESH.value} and "session_id" not in patch:
         merged["session_id"] = None
-    found = parse(merged)
-    if found.cadence.anchor is None and standing.cadence.anchor is not None:
-        found = replace(found, cadence=replace(found.cadence, anchor=standing.cadence.anchor))
-    return found
+    draft = read(merged)
+    cadence, anchor = draft.definition.cadence, standing.cadence.anchor
+    if cadence.anchor is None and anchor is not None:
+        kept = replace(draft.definition, cadence=replace(cadence, anchor=anchor))
+        return replace(draft, definition=kept)
+    return draft
 
 
 def timing(definition: Definition) -> tuple[object, ...]:

@@ -167,7 +167,7 @@ class SchedulePart:
         """See ``Part.put``."""
         standing = await self._standing(tx, given)
         if standing is None:
-            made = await self._service.create_in(tx, definitions.parse(given), caller.actor)
+            made = await self._service.create_in(tx, definitions.read(given), caller.actor)
             return Put(await _key(tx, made), made.id, None, definitions.to_json(made.definition))
         before = definitions.to_json(standing.definition)
         patch = changes(before, given, _WHOLE)
@@ -182,7 +182,7 @@ class SchedulePart:
         )
 
     async def _standing(self, tx: Tx, given: Mapping[str, Any]) -> Schedule | None:
-        parsed = definitions.parse(given)
+        parsed = definitions.read(given).definition  # its faults are told by whoever makes or edits it
         target = await target_of(tx, parsed.target.id, parsed.target.kind)
         if target is None:
             return None

@@ -9,6 +9,7 @@ from gnomon.cadence import Slot
 from gnomon.domain import definition as definitions
 from gnomon.domain import versions
 from gnomon.domain.audit import Action
+from gnomon.domain.definition import Draft
 from gnomon.domain.errors import Fault, Invalid, Missing, RevisionStale, RunInFlight
 from gnomon.domain.filters import ScheduleFilter
 from gnomon.domain.ids import Kind, is_slug
@@ -29,9 +30,11 @@ from gnomon.ports.wakeup import Wakeup
 from gnomon.services import pending
 from gnomon.services.dedup import Once, Replay, run_once
 from gnomon.services.mint import Mint
-from gnomon.services.timetable import anchor_of, timetable
+from gnomon.services.timetable import Timetable, anchor_of, timetable
 from gnomon.stores import audit, processes, schedules
 from gnomon.stores.database import Database, Tx
+
+_TIMING = ("cadence", "starts_at", "ends_at", "max_runs")  # without them nothing can be said of its slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +59,21 @@ class Schedules:
         Raises:
             Invalid: with every fault at its field; also where it would never fire (SCH-14).
         """
-        definition = definitions.parse(given)
+        draft = definitions.read(given)
         made = await self._database.write(
-            lambda tx: run_once(tx, once, lambda tx: self.create_in(tx, definition, by))
+            lambda tx: run_once(tx, once, lambda tx: self.create_in(tx, draft, by))
         )
         self._signal.notify()
         return made
 
-    async def create_in(self, tx: Tx, definition: Definition, by: str) -> Schedule:
+    async def create_in(self, tx: Tx, draft: Draft, by: str) -> Schedule:
         """The same inside a transaction of the caller, who notifies after the commit."""
         now = await processes.now(tx)
-        definition, faults = await self._refer(tx, definition, None)
+        definition, faults = await self._refer(tx, draft, None)
         anchor_at = anchor_of(definition, from_micros(now))
         table = await timetable(tx, definition, anchor_at)
-        faults += table.faults(now)
+        if draft.reads(*_TIMING):
+            faults += table.faults(now)
         if faults:
             raise Invalid(faults)
         first = table.first_after(now)
@@ -121,25 +125,24 @@ class Schedules:
     ) -> Saved:
         """The same inside a transaction of the caller, who notifies after the commit."""
         standing = await held(tx, schedule_id, match)
-        wanted, faults = await self._refer(
-            tx, definitions.edited(standing.definition, patch), standing.definition
-        )
+        draft = definitions.revised(standing.definition, patch)
+        wanted, faults = await self._refer(tx, draft, standing.definition)
         if wanted == standing.definition and not faults:
             return Saved(standing, changed=False)
-        refuse_in_flight(standing, "edited")
-        await self._revise(tx, standing, wanted, faults, by)
-        return Saved(await held(tx, schedule_id), changed=True)
-
-    async def _revise(
-        self, tx: Tx, standing: Schedule, wanted: Definition, faults: list[Fault], by: str
-    ) -> None:
         now = await processes.now(tx)
         table = await timetable(tx, wanted, standing.anchor_at)
         retimed = definitions.timing(wanted) != definitions.timing(standing.definition)
-        if retimed:
-            faults = faults + table.faults(now, standing.run_count)
+        if retimed and draft.reads(*_TIMING):
+            faults += table.faults(now, standing.run_count)
         if faults:
             raise Invalid(faults)
+        refuse_in_flight(standing, "edited")
+        await self._revise(tx, standing, table, by, retimed=retimed)
+        return Saved(await held(tx, schedule_id), changed=True)
+
+    async def _revise(self, tx: Tx, standing: Schedule, table: Timetable, by: str, *, retimed: bool) -> None:
+        wanted = table.definition
+        now = await processes.now(tx)
         status, first = standing.status, table.first_after(now)
         if status is ScheduleStatus.COMPLETED and retimed:
             status = after(status, ScheduleEvent.REVISE) or status
@@ -197,11 +200,14 @@ class Schedules:
         return await self._database.read(work)
 
     async def _refer(
-        self, tx: Tx, wanted: Definition, standing: Definition | None
+        self, tx: Tx, draft: Draft, standing: Definition | None
     ) -> tuple[Definition, list[Fault]]:
-        """Resolve what a definition names: the target's slug to its id, the calendar, the session (made if needed)."""
-        faults: list[Fault] = []
-        if standing is None or wanted.target != standing.target:
+        """Resolve what a definition names: the target's slug to its id, the calendar, the session (made if needed).
+
+        The faults are the draft's and what is not there, so that one answer lists all of them.
+        """
+        wanted, faults = draft.definition, list(draft.faults)
+        if draft.reads("target") and (standing is None or wanted.target != standing.target):
             named = await schedules.target_named(tx, wanted.target)
             if named is None:
                 kind = wanted.target.kind.value

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gnomon.domain.definition import FIELDS, READ_ONLY, canonical, edited, parse, timing, to_json
+from gnomon.domain.definition import FIELDS, READ_ONLY, canonical, parse, revised, timing, to_json
 from gnomon.domain.errors import Invalid
 from gnomon.domain.schedule import CatchUp, Definition, OnLost, Overlap, SessionMode
 from support.cadence_rules import dated, json_values, once, rolling
@@ -25,6 +25,12 @@ def faults(given: Any) -> dict[str, str]:
     with pytest.raises(Invalid) as caught:
         parse(given)
     return {fault.field: fault.message for fault in caught.value.faults}
+
+
+def edited(standing: Definition, patch: Any) -> Definition:
+    draft = revised(standing, patch)
+    assert draft.faults == ()
+    return draft.definition
 
 
 def outcome(given: Any) -> Definition | Invalid:
@@ -222,10 +228,21 @@ def test_an_edit_replaces_what_it_names() -> None:
     assert moved.cadence.to_json() == {"unit": "day", "every": 1, "at": ["09:00"], "zone": "UTC"}
     assert timing(found) != timing(standing) != timing(moved)
     assert timing(edited(standing, {"name": "other", "query": "y"})) == timing(standing)
-    wrongs: list[Any] = [[], None, {"name": None}, {"cadence": None}, {"colour": 1}, {"id": "sch_1"}]
-    for wrong in wrongs:
+    nothings: list[Any] = [[], None]
+    for nothing in nothings:
         with pytest.raises(Invalid):
-            edited(standing, wrong)
+            revised(standing, nothing)
+
+
+def test_a_wrong_field_hides_neither_the_others_nor_what_could_be_read() -> None:
+    """SCH-4: the service adds what only it can see to the faults of the form."""
+    standing = parse(LEAST)
+    wrong: dict[str, Any] = {"name": None, "cadence": None, "colour": 1, "id": "sch_1", "query": "x"}
+    draft = revised(standing, wrong)
+    assert {fault.field for fault in draft.faults} == {"name", "cadence", "colour", "id"}
+    assert draft.reads("query", "target")
+    assert not draft.reads("query", "cadence")
+    assert (draft.definition.query, draft.definition.target) == ("x", standing.target)
 
 
 def test_an_edit_keeps_the_anchor_unless_it_names_one() -> None:
