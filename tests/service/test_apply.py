@@ -214,6 +214,14 @@ async def test_a_team_that_names_an_agent_by_id_is_the_same_team(house: House, a
     assert outcome.step is Step.UNCHANGED
 
 
+async def test_the_export_leaves_out_what_lost_its_target(house: House, apply: Apply) -> None:
+    """SCH-13: a schedule whose target was deleted could not be applied, here or anywhere."""
+    await apply.apply(ANA, DOCUMENT)
+    await rows(house.database, "UPDATE agents SET deleted_at = 1 WHERE slug = 'writer'")
+    document = await apply.export(ANA)
+    assert [schedule["name"] for schedule in document["schedules"]] == ["daily-brief"]
+
+
 async def test_a_changed_calendar_moves_the_next_slots_of_who_uses_it(house: House, apply: Apply) -> None:
     """CAD-9, DSP-9: in the transaction of the change."""
     await apply.apply(ANA, DOCUMENT)

@@ -197,15 +197,21 @@ class SchedulePart:
         return found[0] if found else None
 
     async def export(self, tx: Tx) -> list[dict[str, Any]]:
-        """See ``Part.export``. One-time schedules that are over are left out: they could not be made again."""
+        """See ``Part.export``.
+
+        Left out is what could not be made again: one-time schedules that are over, and those whose target is gone.
+        """
         found = await _every(
             lambda after: schedules.page(tx, ScheduleFilter(), after, BATCH), lambda record: record.id
         )
         lasting = [
             schedule
             for schedule in found
-            if schedule.status is not ScheduleStatus.COMPLETED
-            or schedule.definition.cadence.unit is not Unit.ONCE
+            if (
+                schedule.status is not ScheduleStatus.COMPLETED
+                or schedule.definition.cadence.unit is not Unit.ONCE
+            )
+            and await schedules.target_named(tx, schedule.definition.target) is not None
         ]
         written = [await _written(tx, schedule) for schedule in lasting]
         return sorted(written, key=lambda form: (form["target"]["kind"], form["target"]["id"], form["name"]))
