@@ -63,7 +63,9 @@ def _rendering(out: TextIO, as_json: bool) -> list[Processor]:
     if as_json:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
     plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=_coloured(out), exception_formatter=plain)]
+    return [
+        structlog.dev.ConsoleRenderer(colors=_coloured(out), exception_formatter=plain, timestamp_key="at")
+    ]
 
 
 def _coloured(out: TextIO) -> bool:

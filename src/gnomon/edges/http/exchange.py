@@ -3,6 +3,7 @@
 Pure ASGI, so that nothing is buffered on the way and a client that hangs up is seen behind it.
 """
 
+import logging
 import re
 
 import structlog
@@ -17,6 +18,8 @@ _log = structlog.get_logger()
 _GIVEN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"})
 _PATH_BYTES = 300
+_PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+_REFUSED = 400
 _HUNG_UP = 499  # in the log and the figures alone; nobody is left to read it
 
 
@@ -72,7 +75,10 @@ class Exchange:
         finally:
             seconds = self._clock.monotonic() - began
             self._figures.observe(scope, out.status or _HUNG_UP, seconds)
-            _log.info(
+            # Who asks every few seconds whether all is well must not bury what people did.
+            quiet = scope["path"] in _PROBES and out.status < _REFUSED
+            _log.log(
+                logging.DEBUG if quiet else logging.INFO,
                 "request",
                 request_id=request_id,
                 method="HEAD" if out.head else scope["method"],
