@@ -99,7 +99,8 @@ class Reader:
                 found.add(entry.removesuffix(":00") if len(entry) == 8 else entry)
             else:
                 where = "at" if entries is not value else f"at[{index}]"
-                self.fault(where, f"must be a time of day, HH:MM or HH:MM:SS, not {shown(entry)}")
+                wrong = "" if entry is None else f", not {shown(entry)}"
+                self.fault(where, f"must be a time of day, HH:MM or HH:MM:SS{wrong}")
         return tuple(sorted(found))
 
     def weekdays(self) -> tuple[str, ...]:
@@ -125,9 +126,8 @@ class Reader:
                 return (datetime.fromisoformat(value).isoformat(),)
             except ValueError:
                 pass
-        self.fault(
-            "at", f"must be a local date and time, YYYY-MM-DDTHH:MM:SS without offset, not {shown(value)}"
-        )
+        wrong = "" if value is None else f", not {shown(value)}"
+        self.fault("at", f"must be a local date and time, YYYY-MM-DDTHH:MM:SS without offset{wrong}")
         return ()
 
     def anchor(self) -> datetime | None:
