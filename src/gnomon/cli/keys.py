@@ -22,6 +22,7 @@ NOUN = Noun(
         Column("expires", "expires_at"),
     ),
     "There are no keys. `gnomon keys create --scope '*'` makes one that may do everything.",
+    "Its id.",
 )
 
 

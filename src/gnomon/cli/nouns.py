@@ -1,6 +1,6 @@
 """What every noun of the API can: list, get, create, patch, delete. What a noun is made of stands in its own module."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", help="One field: name=value, with dots into objects. Repeatable.")
 ]
 Ref = Annotated[str, typer.Argument(metavar="ID", help="Its id, or its slug.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Its id.")]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="At most so many.")]
 Cursor = Annotated[str | None, typer.Option(help="Go on where an earlier list ended.")]
 OnceKey = Annotated[
@@ -23,19 +24,30 @@ OnceKey = Annotated[
     typer.Option("--idempotency-key", help="Make it once under this name, however often it is asked for."),
 ]
 
+NO_MATCH = "There is none of that kind."
+
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A noun of the API: its path under ``/v1``, what one of it is called, what a list of it shows."""
+    """A noun of the API: its path under ``/v1``, what one of it is called, what a list of it shows.
+
+    ``handle`` tells what one may be called by; ``meant`` turns that into an id or a slug, where it is neither.
+    """
 
     path: str
     one: str
     columns: Sequence[Column]
     empty: str
+    handle: str = "Its id, or its slug."
+    meant: Callable[[Talk, str], str] | None = None
 
     def of(self, ref: str, *rest: str) -> str:
         """The path of one of it, or of something below."""
         return "/" + "/".join((self.path, quoted(ref), *rest))
+
+    def named(self, talk: Talk, ref: str, *rest: str) -> str:
+        """The same for what somebody typed."""
+        return self.of(ref if self.meant is None else self.meant(talk, ref), *rest)
 
 
 def quoted(ref: str) -> str:
@@ -56,6 +68,14 @@ def once(key: str | None) -> dict[str, str]:
     return {"Idempotency-Key": key} if key else {}
 
 
+def again(command: str, **filters: str | None) -> str:
+    """How a list is asked for once more, with the filters that it had."""
+    import shlex
+
+    given = (f" --{name} {shlex.quote(value)}" for name, value in filters.items() if value is not None)
+    return command + "".join(given)
+
+
 def add_list(group: typer.Typer, noun: Noun) -> None:
     """Add ``list``."""
 
@@ -65,29 +85,40 @@ def add_list(group: typer.Typer, noun: Noun) -> None:
         talk.out.listing(answer, noun.columns, empty=noun.empty, more=f"gnomon {noun.path} list")
 
 
-def add_get(group: typer.Typer, noun: Noun, name: str = "get") -> None:
+def add_get(group: typer.Typer, noun: Noun, name: str = "get", *, hidden: bool = False) -> None:
     """Add ``get``."""
 
-    @asking(group, name, help=f"Show one {noun.one} in full.")
-    def _get(talk: Talk, ref: Ref) -> None:
-        talk.out.record(talk.api.get(noun.of(ref)))
+    def _get(talk: Talk, ref: str) -> None:
+        talk.out.record(talk.api.get(noun.named(talk, ref)))
+
+    _called(noun, _get)
+    asking(group, name, help=f"Show one {noun.one} in full.", hidden=hidden)(_get)
 
 
 def add_patch(group: typer.Typer, noun: Noun) -> None:
     """Add ``patch``."""
 
-    @asking(group, "patch", help=f"Change fields of one {noun.one}; what is not named stays.")
-    def _patch(talk: Talk, ref: Ref, *, file: File = None, pairs: Set = None) -> None:
+    def _patch(talk: Talk, ref: str, *, file: File = None, pairs: Set = None) -> None:
         from gnomon.cli.documents import written
 
-        changed = talk.api.patch(noun.of(ref), written(file, pairs or []))
+        changed = talk.api.patch(noun.named(talk, ref), written(file, pairs or []))
         talk.out.done(f"Changed {noun.one} {named(changed)}.", changed)
+
+    _called(noun, _patch)
+    asking(group, "patch", help=f"Change fields of one {noun.one}; what is not named stays.")(_patch)
 
 
 def add_delete(group: typer.Typer, noun: Noun, *, verb: str = "delete", help_text: str | None = None) -> None:
     """Add ``delete``."""
 
-    @asking(group, verb, help=help_text or f"Delete one {noun.one}.")
-    def _delete(talk: Talk, ref: Ref) -> None:
-        talk.api.delete(noun.of(ref))
+    def _delete(talk: Talk, ref: str) -> None:
+        talk.api.delete(noun.named(talk, ref))
         talk.out.done(f"{verb.capitalize()}d {noun.one} {ref}.", {"deleted": ref})
+
+    _called(noun, _delete)
+    asking(group, verb, help=help_text or f"Delete one {noun.one}.")(_delete)
+
+
+def _called(noun: Noun, work: Callable[..., None]) -> None:
+    """Let the help of a command say what one of this noun is called by."""
+    work.__annotations__["ref"] = Annotated[str, typer.Argument(metavar="ID", help=noun.handle)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnomon.cli.command import Exit, Failed, Usage, local
+from gnomon.cli.command import Failed, Usage, local
 from gnomon.cli.terminal import Column, Terminal
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def read_text(text: str) -> str:
     try:
         return sys.stdin.read() if text == "@-" else Path(text[1:]).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Failed(f"{text[1:]} can't be read: {error}.", Exit.USAGE) from error
+        raise Usage(f"{text[1:]} can't be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def instant(text: str, option: str) -> datetime:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Exit, Talk, asking
-from gnomon.cli.nouns import Cursor, Limit, Noun, Ref, add_get
+from gnomon.cli.nouns import NO_MATCH, Cursor, Id, Limit, Noun, add_get, again
 from gnomon.cli.terminal import Column, shown
 
 COLUMNS = (
@@ -18,12 +18,20 @@ COLUMNS = (
         lambda run: None if run.get("duration_seconds") is None else round(run["duration_seconds"], 2),
     ),
     Column("trigger", "trigger"),
-    Column("target", "target.id"),
     Column("error", lambda run: (run.get("error") or {}).get("code")),
 )
-NOUN = Noun("runs", "run", COLUMNS, "Nothing has run yet.")
+# A list over many schedules says first what each run is one of; the runs of one schedule all are of that.
+OF_ALL = (
+    COLUMNS[0],
+    Column("target", "called", cut=True),
+    *COLUMNS[1:4],
+    Column("schedule", "schedule_called", cut=True),
+    *COLUMNS[4:],
+)
+NOUN = Noun("runs", "run", OF_ALL, "Nothing has run yet.", "Its id.")
 OVER = frozenset({"succeeded", "failed", "timed_out", "cancelled", "lost"})
 POLL_SECONDS = 0.5
+MANY = 2
 
 
 def list_runs(
@@ -37,17 +45,21 @@ def list_runs(
     cursor: Cursor = None,
 ) -> None:
     """List the runs, the latest first."""
+    from gnomon.cli.names import Names, with_names
+
     answer = talk.api.get("/runs", {"status": status, "target": target, "limit": limit, "cursor": cursor})
-    talk.out.listing(answer, COLUMNS, empty=NOUN.empty, more="gnomon runs list")
+    told = with_names(talk, answer, called=Names.target, schedule_called=Names.schedule)
+    more = again("gnomon runs list", status=status, target=target)
+    talk.out.listing(told, OF_ALL, empty=NO_MATCH if status or target else NOUN.empty, more=more)
 
 
-def cancel(talk: Talk, ref: Ref) -> None:
+def cancel(talk: Talk, ref: Id) -> None:
     """Ask a run to stop; it is ended by force after a grace."""
     asked = talk.api.post(NOUN.of(ref, "cancel"), {})
     talk.out.done(f"Asked run {ref} to stop; it is {asked.get('status', 'stopping')}.", asked)
 
 
-def tail(talk: Talk, ref: Ref) -> None:
+def tail(talk: Talk, ref: Id) -> None:
     """Follow a run to its end; ends as the run ends."""
     wait_for(talk, ref)
 
@@ -74,7 +86,7 @@ def _followed(talk: Talk, run_id: str) -> dict[str, Any]:
         state = (run["status"], len(run.get("attempts") or []))
         if state != seen:
             seen = state
-            _tell(talk, "status", {"status": run["status"], "attempts": state[1]})
+            _tell(talk, "status", {"run_id": run["id"], "status": run["status"], "attempt": state[1]})
         if run["status"] in OVER:
             return run
         time.sleep(POLL_SECONDS)  # noqa: TID251 - this process has nothing else to do than to look again
@@ -90,6 +102,9 @@ def _streamed(talk: Talk, run_id: str) -> dict[str, Any]:
 def _tell(talk: Talk, name: str, data: Any) -> None:
     if talk.out.as_json:
         talk.out.event({"event": name, "data": data})
+    elif name == "status":
+        tried = data.get("attempt") or 0
+        talk.out.note(data["status"] if tried < MANY else f"{data['status']}, attempt {tried}")
     else:
         talk.out.note(f"{name}: {shown(data)}")
 
@@ -99,6 +114,7 @@ def register(app: typer.Typer, panel: str) -> None:
     group = typer.Typer(no_args_is_help=True)
     app.add_typer(group, name="runs", help="Runs: what ran, what runs.", rich_help_panel=panel)
     asking(group, "list")(list_runs)
-    add_get(group, NOUN, "show")
+    add_get(group, NOUN)
+    add_get(group, NOUN, "show", hidden=True)  # what runs were looked at with before every noun had get
     asking(group, "cancel")(cancel)
     asking(group, "tail")(tail)

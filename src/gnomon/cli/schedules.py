@@ -5,36 +5,40 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Talk, Usage, asking
+from gnomon.cli.names import Names, schedule_called, with_names
 from gnomon.cli.nouns import (
+    NO_MATCH,
     Cursor,
     File,
     Limit,
     Noun,
     OnceKey,
-    Ref,
     Set,
     add_delete,
     add_get,
-    add_patch,
+    again,
     named,
     once,
 )
 from gnomon.cli.runs import wait_for
-from gnomon.cli.slots import register_slots
-from gnomon.cli.terminal import Column, shown
+from gnomon.cli.slots import Called, register_slots
+from gnomon.cli.terminal import Column, shown, to_the_minute
 
 NOUN = Noun(
     "schedules",
     "schedule",
     (
-        Column("id", "id"),
         Column("name", "name", cut=True),
+        Column("target", "called", cut=True),
         Column("status", "status"),
-        Column("next slot", "next_fire_at"),
-        Column("runs", "run_count"),
-        Column("last slot", "last_fire_at"),
+        Column("next slot", lambda schedule: to_the_minute(schedule.get("next_fire_at"))),
+        Column("id", "id", keep=True),
+        Column("fired", "run_count"),
+        Column("last slot", lambda schedule: to_the_minute(schedule.get("last_fire_at"))),
     ),
     "There are no schedules yet. `gnomon schedules create --help` shows how to make one.",
+    "Its id, or its name where no other schedule has it.",
+    schedule_called,
 )
 
 
@@ -50,33 +54,48 @@ def list_schedules(
 ) -> None:
     """List the schedules."""
     query = {"status": status, "target": target, "limit": limit, "cursor": cursor}
-    talk.out.listing(
-        talk.api.get("/schedules", query), NOUN.columns, empty=NOUN.empty, more="gnomon schedules list"
-    )
+    told = with_names(talk, talk.api.get("/schedules", query), called=Names.target)
+    more = again("gnomon schedules list", status=status, target=target)
+    talk.out.listing(told, NOUN.columns, empty=NO_MATCH if status or target else NOUN.empty, more=more)
+
+
+Name = Annotated[str | None, typer.Option("--name", help="Its name for people.")]
+Agent = Annotated[str | None, typer.Option("--agent", help="It fires this agent: id or slug.")]
+Team = Annotated[str | None, typer.Option("--team", help="It fires this team: id or slug.")]
+When = Annotated[
+    str | None,
+    typer.Option(
+        "--cadence", help="When: JSON, @FILE, a cron line, or an RRULE. `gnomon preview` tries one."
+    ),
+]
+Zone = Annotated[str | None, typer.Option("--zone", help="The zone of its wall clock.")]
+Query = Annotated[
+    str | None, typer.Option("--query", help="What to ask; {{date}} and {{now}} are the slot's.")
+]
+Overlap = Annotated[
+    str | None,
+    typer.Option("--overlap", help="While a run goes on: skip, queue_one, cancel_running or allow."),
+]
+Timeout = Annotated[int | None, typer.Option("--timeout", help="Seconds for one attempt.")]
+DedupKey = Annotated[
+    str | None,
+    typer.Option("--dedup-key", help="The name under which a slot's effect exists once, as report-{{date}}."),
+]
 
 
 def create(
     talk: Talk,
     *,
     file: File = None,
-    name: Annotated[str | None, typer.Option(help="Its name for people.")] = None,
-    agent: Annotated[str | None, typer.Option(help="It fires this agent: id or slug.")] = None,
-    team: Annotated[str | None, typer.Option(help="It fires this team: id or slug.")] = None,
-    cadence: Annotated[
-        str | None,
-        typer.Option(help="When: JSON, @FILE, a cron line, or an RRULE. `gnomon preview` tries one."),
-    ] = None,
-    zone: Annotated[str | None, typer.Option(help="The zone of its wall clock.")] = None,
-    query: Annotated[
-        str | None, typer.Option(help="What to ask; {{date}} and {{now}} are the slot's.")
-    ] = None,
-    overlap: Annotated[
-        str | None, typer.Option(help="While a run goes on: skip, queue_one, cancel_running or allow.")
-    ] = None,
-    timeout_seconds: Annotated[int | None, typer.Option("--timeout", help="Seconds for one attempt.")] = None,
-    dedup_key: Annotated[
-        str | None, typer.Option(help="The name under which a slot's effect exists once, as report-{{date}}.")
-    ] = None,
+    name: Name = None,
+    agent: Agent = None,
+    team: Team = None,
+    cadence: When = None,
+    zone: Zone = None,
+    query: Query = None,
+    overlap: Overlap = None,
+    timeout_seconds: Timeout = None,
+    dedup_key: DedupKey = None,
     pairs: Set = None,
     idempotency_key: OnceKey = None,
 ) -> None:
@@ -85,29 +104,84 @@ def create(
     For example: gnomon schedules create --name Digest --agent digest
     --cadence '0 9 * * 1-5' --zone Europe/Berlin --query 'Sum up {{date}}'
     """
-    from gnomon.cli.documents import written
-    from gnomon.cli.preview import read_cadence
-
-    if cadence is None and zone is not None:
-        raise Usage("--zone goes with --cadence.")
-    body = written(
+    body = _written(
         file,
-        pairs or [],
+        pairs,
+        (agent, team),
+        (cadence, zone),
         name=name,
-        target=_target(agent, team),
-        cadence=None if cadence is None else read_cadence(cadence, zone),
         query=query,
         overlap=overlap,
         timeout_seconds=timeout_seconds,
         dedup_key=dedup_key,
     )
     made = talk.api.post("/schedules", body, headers=once(idempotency_key))
-    talk.out.done(f"Made schedule {named(made)}. Its first slot: {shown(made.get('next_fire_at'))}.", made)
+    talk.out.done(f"Made schedule {named(made)}.", made)
+    talk.out.line(f"Its first slot: {shown(made.get('next_fire_at'))}.")
+
+
+def patch(
+    talk: Talk,
+    ref: Called,
+    *,
+    file: File = None,
+    name: Name = None,
+    agent: Agent = None,
+    team: Team = None,
+    cadence: When = None,
+    zone: Zone = None,
+    query: Query = None,
+    overlap: Overlap = None,
+    timeout_seconds: Timeout = None,
+    dedup_key: DedupKey = None,
+    pairs: Set = None,
+) -> None:
+    """Change fields of one schedule; what is not named stays.
+
+    A cadence is changed as a whole: --zone goes with --cadence.
+    """
+    body = _written(
+        file,
+        pairs,
+        (agent, team),
+        (cadence, zone),
+        name=name,
+        query=query,
+        overlap=overlap,
+        timeout_seconds=timeout_seconds,
+        dedup_key=dedup_key,
+    )
+    changed = talk.api.patch(NOUN.named(talk, ref), body)
+    talk.out.done(f"Changed schedule {named(changed)}.", changed)
+    talk.out.line(f"Its next slot: {shown(changed.get('next_fire_at'))}.")
+
+
+def _written(
+    file: str | None,
+    pairs: list[str] | None,
+    target: tuple[str | None, str | None],
+    when: tuple[str | None, str | None],
+    **fields: Any,
+) -> dict[str, Any]:
+    """What a file, the flags and ``--set`` say of a schedule."""
+    from gnomon.cli.documents import written
+    from gnomon.cli.preview import read_cadence
+
+    cadence, zone = when
+    if cadence is None and zone is not None:
+        raise Usage("--zone goes with --cadence.")
+    return written(
+        file,
+        pairs or [],
+        target=_target(*target),
+        cadence=None if cadence is None else read_cadence(cadence, zone),
+        **fields,
+    )
 
 
 def pause(
     talk: Talk,
-    ref: Ref,
+    ref: Called,
     *,
     reason: Annotated[str | None, typer.Option(help="Why, for whoever wonders later.")] = None,
     until: Annotated[str | None, typer.Option(help="Go on by itself at this instant.")] = None,
@@ -118,27 +192,26 @@ def pause(
     body: dict[str, Any] = {} if reason is None else {"reason": reason}
     if until is not None:
         body["until"] = instant(until, "--until").isoformat().replace("+00:00", "Z")
-    paused = talk.api.post(NOUN.of(ref, "pause"), body)
+    paused = talk.api.post(NOUN.named(talk, ref, "pause"), body)
     talk.out.done(f"Paused schedule {named(paused)}.", paused)
 
 
-def resume(talk: Talk, ref: Ref) -> None:
+def resume(talk: Talk, ref: Called) -> None:
     """Go on firing, from the next slot on."""
-    resumed = talk.api.post(NOUN.of(ref, "resume"), {})
-    talk.out.done(
-        f"Resumed schedule {named(resumed)}. Its next slot: {shown(resumed.get('next_fire_at'))}.", resumed
-    )
+    resumed = talk.api.post(NOUN.named(talk, ref, "resume"), {})
+    talk.out.done(f"Resumed schedule {named(resumed)}.", resumed)
+    talk.out.line(f"Its next slot: {shown(resumed.get('next_fire_at'))}.")
 
 
 def run(
     talk: Talk,
-    ref: Ref,
+    ref: Called,
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until it is over, and end as it ends.")] = False,
     idempotency_key: OnceKey = None,
 ) -> None:
     """Run it now, once; its slots and its cadence stay as they are."""
-    made = talk.api.post(NOUN.of(ref, "run"), {}, headers=once(idempotency_key))
+    made = talk.api.post(NOUN.named(talk, ref, "run"), {}, headers=once(idempotency_key))
     if wait:
         wait_for(talk, made["id"])
         return
@@ -165,7 +238,7 @@ def register(app: typer.Typer, panel: str) -> None:
     asking(group, "list")(list_schedules)
     add_get(group, NOUN)
     asking(group, "create")(create)
-    add_patch(group, NOUN)
+    asking(group, "patch")(patch)
     add_delete(group, NOUN)
     asking(group, "pause")(pause)
     asking(group, "resume")(resume)

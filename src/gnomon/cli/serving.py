@@ -5,6 +5,7 @@ half off (DSP-1, OPS-4). What a process is made of, ``wiring`` knows.
 """
 
 import asyncio
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -40,11 +41,7 @@ def up(
 ) -> None:
     """Start everything in one process: HTTP, dispatcher, runner."""
     settings = _settings(host=host, port=port, database_url=database_url)
-    if demo:
-        from gnomon.cli.demo import bring
-
-        bring(out, settings)
-    _serve(out, settings, first_key=True)
+    _serve(out, settings, first_key=True, demo=demo, named=database_url)
 
 
 def serve(out: Terminal, *, host: Host = None, port: Port = None, database_url: DatabaseUrl = None) -> None:
@@ -91,7 +88,15 @@ def _log(settings: "Settings") -> None:
     logs.configure(level=settings.log_level, as_json=as_json)
 
 
-def _serve(out: Terminal, settings: "Settings", *, work: bool | None = None, first_key: bool = False) -> None:
+def _serve(
+    out: Terminal,
+    settings: "Settings",
+    *,
+    work: bool | None = None,
+    first_key: bool = False,
+    demo: bool = False,
+    named: str | None = None,
+) -> None:
     from gnomon.edges.server import listen
 
     _log(settings)
@@ -99,11 +104,20 @@ def _serve(out: Terminal, settings: "Settings", *, work: bool | None = None, fir
         settings.host, settings.port
     )  # before the database is touched: a port in use changes nothing
     try:
+        if demo:
+            _bring_demo(out, settings)
         with _runner() as runner:
-            runner.run(_serve_on(sockets, out, settings, work=work, first_key=first_key))
+            runner.run(_serve_on(sockets, out, settings, work=work, first_key=first_key, named=named))
     finally:
         for each in sockets:
             each.close()
+
+
+def _bring_demo(out: Terminal, settings: "Settings") -> None:
+    from gnomon.cli.demo import bring
+
+    bring(out, settings)
+    _log(settings)
 
 
 async def _serve_on(
@@ -113,6 +127,7 @@ async def _serve_on(
     *,
     work: bool | None,
     first_key: bool,
+    named: str | None,
 ) -> None:
     from gnomon.edges.server import Server
     from gnomon.wiring import open_center
@@ -123,9 +138,15 @@ async def _serve_on(
 
     async def started() -> None:
         await center.start()
-        _announce(out, settings, address, key, welcome=first_key)
+        _announce(out, settings, address, key, welcome=first_key, named=named)
 
-    await Server(center.app, started=started, drain=center.drain, stopped=center.stop).serve(sockets=sockets)
+    async def drain() -> None:
+        out.note(
+            f"Stopping; runs in flight get {settings.shutdown_grace_seconds:g} seconds. Ctrl-C once more ends it."
+        )
+        await center.drain()
+
+    await Server(center.app, started=started, drain=drain, stopped=center.stop).serve(sockets=sockets)
 
 
 async def _work(out: Terminal, settings: "Settings") -> None:
@@ -160,7 +181,15 @@ async def _first_key(center: "Center") -> str | None:
     return getattr(made, "text", None)
 
 
-def _announce(out: Terminal, settings: "Settings", address: str, key: str | None, *, welcome: bool) -> None:
+def _announce(
+    out: Terminal,
+    settings: "Settings",
+    address: str,
+    key: str | None,
+    *,
+    welcome: bool,
+    named: str | None,
+) -> None:
     if out.as_json:
         out.event({"address": address, "database": str(settings.database_path), "key": key})
         return
@@ -174,6 +203,8 @@ def _announce(out: Terminal, settings: "Settings", address: str, key: str | None
         out.line(f"The API in a browser:  {address}/docs")
         out.line("Try in another terminal, in this folder:")
         program = _program()
+        if named is not None:  # a flag of this process is unknown to every other
+            out.line(f"    export GNOMON_DATABASE_URL={shlex.quote(named)}")
         out.line(f"    {program} preview '0 9 * * 1-5' --zone Europe/Berlin")
         out.line(f"    {program} schedules list")
         out.line(f"Ctrl-C stops it; runs in flight get {settings.shutdown_grace_seconds:g} seconds.")

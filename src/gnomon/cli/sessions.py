@@ -3,12 +3,12 @@
 import typer
 
 from gnomon.cli.command import Talk, asking
-from gnomon.cli.nouns import Cursor, Limit, Noun, Ref, add_delete, add_get
+from gnomon.cli.nouns import Cursor, Id, Limit, Noun, add_delete, add_get
 
-NOUN = Noun("sessions", "session", (), "")
+NOUN = Noun("sessions", "session", (), "", "Its id.")
 
 
-def messages(talk: Talk, ref: Ref, *, limit: Limit = 50, cursor: Cursor = None) -> None:
+def messages(talk: Talk, ref: Id, *, limit: Limit = 50, cursor: Cursor = None) -> None:
     """Print the messages of a session, in order."""
     answer = talk.api.get(NOUN.of(ref, "messages"), {"limit": limit, "cursor": cursor})
     if talk.out.as_json:

@@ -5,12 +5,15 @@ from typing import Annotated
 import typer
 
 from gnomon.cli.command import Talk, asking
-from gnomon.cli.nouns import Cursor, Limit, Noun, Ref
+from gnomon.cli.nouns import Cursor, Limit, Noun
 from gnomon.cli.preview import COLUMNS as SLOT_COLUMNS
 from gnomon.cli.preview import instant
 from gnomon.cli.runs import COLUMNS as RUN_COLUMNS
-from gnomon.cli.terminal import Column
+from gnomon.cli.terminal import Column, shown
 
+Called = Annotated[
+    str, typer.Argument(metavar="ID", help="Its id, or its name where no other schedule has it.")
+]
 OCCURRENCES = (
     Column("slot", "nominal_fire_at"),
     Column("what", "disposition"),
@@ -31,46 +34,46 @@ def register_slots(group: typer.Typer, app: typer.Typer, noun: Noun) -> None:
 
     @asking(group, "next")
     def _next(
-        talk: Talk, ref: Ref, *, count: Annotated[int, typer.Option(min=1, max=100, help="How many.")] = 5
+        talk: Talk, ref: Called, *, count: Annotated[int, typer.Option(min=1, max=100, help="How many.")] = 5
     ) -> None:
         """Show the next slots of a schedule."""
-        answer = talk.api.get(noun.of(ref, "next"), {"count": count})
+        answer = talk.api.get(noun.named(talk, ref, "next"), {"count": count})
         talk.out.listing(answer, SLOT_COLUMNS, empty="No slot is to come.")
 
     @asking(group, "occurrences")
-    def _occurrences(talk: Talk, ref: Ref, *, limit: Limit = 20, cursor: Cursor = None) -> None:
+    def _occurrences(talk: Talk, ref: Called, *, limit: Limit = 20, cursor: Cursor = None) -> None:
         """List what became of the slots of a schedule, the latest first."""
-        answer = talk.api.get(noun.of(ref, "occurrences"), {"limit": limit, "cursor": cursor})
+        answer = talk.api.get(noun.named(talk, ref, "occurrences"), {"limit": limit, "cursor": cursor})
         talk.out.listing(
             answer, OCCURRENCES, empty="No slot has come yet.", more=f"gnomon schedules occurrences {ref}"
         )
 
     @asking(group, "runs")
-    def _runs(talk: Talk, ref: Ref, *, limit: Limit = 20, cursor: Cursor = None) -> None:
+    def _runs(talk: Talk, ref: Called, *, limit: Limit = 20, cursor: Cursor = None) -> None:
         """List the runs of a schedule, the latest first."""
-        answer = talk.api.get(noun.of(ref, "runs"), {"limit": limit, "cursor": cursor})
+        answer = talk.api.get(noun.named(talk, ref, "runs"), {"limit": limit, "cursor": cursor})
         talk.out.listing(
             answer, RUN_COLUMNS, empty="It has not run yet.", more=f"gnomon schedules runs {ref}"
         )
 
     @asking(group, "revisions")
-    def _revisions(talk: Talk, ref: Ref, *, limit: Limit = 20, cursor: Cursor = None) -> None:
+    def _revisions(talk: Talk, ref: Called, *, limit: Limit = 20, cursor: Cursor = None) -> None:
         """List the revisions of a schedule's definition, the latest first."""
-        answer = talk.api.get(noun.of(ref, "revisions"), {"limit": limit, "cursor": cursor})
+        answer = talk.api.get(noun.named(talk, ref, "revisions"), {"limit": limit, "cursor": cursor})
         talk.out.listing(answer, REVISIONS, empty="It has none.", more=f"gnomon schedules revisions {ref}")
 
     @asking(app, "explain", rich_help_panel="Ask it")
     def _explain(
         talk: Talk,
-        ref: Annotated[str, typer.Argument(metavar="SCHEDULE", help="The id of a schedule.")],
+        ref: Annotated[str, typer.Argument(metavar="SCHEDULE", help="A schedule's id, or its name.")],
         at: Annotated[str, typer.Argument(metavar="INSTANT", help="As 2026-11-29T09:00:00Z.")],
     ) -> None:
         """Say what became of one slot of a schedule, and why."""
         asked = instant(at, "INSTANT").isoformat().replace("+00:00", "Z")
-        found = talk.api.get(noun.of(ref, "explain"), {"at": asked})
+        found = talk.api.get(noun.named(talk, ref, "explain"), {"at": asked})
         if talk.out.as_json:
             talk.out.data(found)
             return
-        talk.out.sentence(found["sentence"])
+        talk.out.sentence(shown(found["sentence"]))
         rest = {name: value for name, value in found.items() if name not in ("sentence", "schedule_id")}
         talk.out.record(rest)

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
+SHOWN_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)")
 GAP = 2
 COLOURS = {"red": 31, "green": 32, "yellow": 33}
-SHORTEST = 20
+READABLE = 20
+SHORTEST = 9
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -27,12 +29,14 @@ class Column:
     """One column of a list: its title, and how to find its text: a dotted path, or a function of the record.
 
     The columns of a list stand in the order of their importance: what does not fit is dropped from the right. A text
-    that may be ``cut`` is shortened first, so that more columns fit; an id never is.
+    that may be ``cut`` is shortened first, so that more columns fit; an id never is. For a column to ``keep`` the texts
+    before it are shortened further than for others.
     """
 
     title: str
     source: str | Callable[[Mapping[str, Any]], Any]
     cut: bool = False
+    keep: bool = False
 
     def text(self, record: Mapping[str, Any]) -> str:
         """What stands in this column for one record."""
@@ -158,14 +162,22 @@ def shown(value: Any) -> str:
     return INSTANT.sub(r"\1 \2Z", str(value).replace("\n", " "))
 
 
+def to_the_minute(instant: str | None) -> str | None:
+    """An instant without seconds where there are none, as most slots have none: for lists that are short of room."""
+    return instant and shown(instant).replace(":00Z", "Z")
+
+
 def hung(text: str, width: int) -> list[str]:
-    """A ``name: value`` line broken between words at ``width``, the rest under its value; what is one word stays so."""
+    """A ``name: value`` line broken between words at ``width``, the rest under its value; what is one word stays so.
+
+    An instant is one word.
+    """
     if len(text) <= width:
         return [text]
     label = re.match(r"\s*(?:- )?(?:\w+: +)?", text)
     indent = min(label.end() if label else 0, width // 3)
-    return textwrap.wrap(
-        text,
+    broken = textwrap.wrap(
+        SHOWN_INSTANT.sub("\\1\0\\2", text),
         width,
         subsequent_indent=" " * indent,
         break_long_words=False,
@@ -173,6 +185,7 @@ def hung(text: str, width: int) -> list[str]:
         drop_whitespace=True,
         replace_whitespace=False,
     )
+    return [part.replace("\0", " ") for part in broken]
 
 
 def _says_something(value: Any) -> bool:
@@ -207,23 +220,25 @@ def table(records: Sequence[Mapping[str, Any]], columns: Sequence[Column], width
     """A list as lines of at most ``width``; as blocks where not even its three first columns fit."""
     texts = [[column.text(record) for column in columns] for record in records]
     widths = [max(len(column.title), *(len(row[at]) for row in texts)) for at, column in enumerate(columns)]
+    kept = max((at + 1 for at, column in enumerate(columns) if column.keep), default=0)
     for count in range(len(columns), min(2, len(columns) - 1), -1):
-        fitted = _fitted(widths[:count], columns, width)
+        shortest = SHORTEST if count == kept else READABLE
+        fitted = _fitted(widths[:count], columns, width, shortest)
         if fitted is not None:
             rows = [[column.title.upper() for column in columns], *texts]
             return [_row(row, fitted) for row in rows]
     return _blocks(texts, columns)
 
 
-def _fitted(widths: Sequence[int], columns: Sequence[Column], width: int) -> list[int] | None:
+def _fitted(widths: Sequence[int], columns: Sequence[Column], width: int, shortest: int) -> list[int] | None:
     """The widths with which these columns fit, the longest of those that may be cut shortened first; or ``None``."""
     fitted = list(widths)
     over = sum(fitted) + GAP * (len(fitted) - 1) - width
     while over > 0:
         size, at = max(((size, at) for at, size in enumerate(fitted) if columns[at].cut), default=(0, 0))
-        if size <= SHORTEST:
+        if size <= shortest:
             return None
-        step = min(over, size - SHORTEST)
+        step = min(over, size - shortest)
         fitted[at] -= step
         over -= step
     return fitted

@@ -177,7 +177,8 @@ def test_schedules(shell: Shell) -> None:
     agent(shell, "digest")
     made = schedule(shell, "Digest", "digest")
     ref = made["id"]
-    assert ref in shell.text("schedules", "list")
+    listed = shell.text("schedules", "list")
+    assert all(word in listed for word in (ref, "Digest", "digest", "NEXT SLOT")), listed
     assert shell.data("schedules", "get", ref)["cadence"]["zone"] == "Europe/Berlin"
     assert shell.text("schedules", "next", ref, "--count", "2").count("09:00:00") == 2
     assert len(shell.data("schedules", "next", ref)["items"]) == 5
@@ -202,18 +203,62 @@ def test_running_by_hand_waits_for_the_end(shell: Shell) -> None:
     found = shell.run("schedules", "run", ref, "--wait")
     assert found.returncode == 0, found.stderr
     assert "Hello from run_" in found.stdout
-    assert "status" in found.stderr, "what happens on the way is told beside the answer"
+    assert found.stderr.splitlines()[-1] == "succeeded", "what happens on the way is told beside the answer"
     (run,) = shell.data("schedules", "runs", ref)["items"]
     assert run["status"] == "succeeded"
     assert run["id"] in shell.text("schedules", "runs", ref)
-    assert run["id"] in shell.text("runs", "list", "--status", "succeeded")
-    shown = shell.data("runs", "show", run["id"])
+    listed = shell.text("runs", "list", "--status", "succeeded")
+    assert all(word in listed for word in (run["id"], "hand", "SECONDS")), listed
+    wide = shell.run("runs", "list", COLUMNS="160").stdout
+    assert "By hand" in wide
+    shown = shell.data("runs", "get", run["id"])
     assert "Hello from" in shown["output"]
-    assert "attempts:" in shell.text("runs", "show", run["id"])
+    assert "attempts:" in shell.text("runs", "get", run["id"])
     events = [json.loads(line) for line in shell.run("runs", "tail", run["id"], "--json").stdout.splitlines()]
     assert events[-1]["event"] == "end"
     assert events[-1]["data"]["status"] == "succeeded"
     assert "is over: it succeeded." in shell.refused("runs", "cancel", run["id"])
+
+
+def test_a_schedule_is_called_by_its_name_too(shell: Shell) -> None:
+    agent(shell, "called")
+    ref = schedule(shell, "The daily call", "called")["id"]
+    assert shell.data("schedules", "get", "The daily call")["id"] == ref
+    assert shell.data("explain", "The daily call", "2019-01-01T00:00:00Z")["schedule_id"] == ref
+    changed = shell.data(
+        "schedules", "patch", "The daily call", "--cadence", "0 7 * * *", "--query", "now {{date}}"
+    )
+    assert (changed["cadence"]["cron"], changed["query"]) == ("0 7 * * *", "now {{date}}")
+    assert "There is no schedule 'Nobody'." in shell.refused("schedules", "run", "Nobody")
+    second = schedule(shell, "The daily call", "called")["id"]
+    told = shell.refused("schedules", "pause", "The daily call")
+    assert ref in told
+    assert second in told
+    assert "Deleted schedule" in shell.text("schedules", "delete", second)
+    assert "Deleted schedule The daily call." in shell.text("schedules", "delete", "The daily call")
+
+
+def test_a_list_with_names_stands_where_a_target_is_gone(shell: Shell) -> None:
+    made = agent(shell, "leaving")
+    schedule(shell, "Left behind", "leaving")
+    shell.text("agents", "delete", "leaving")
+    wide = shell.run("schedules", "list", "--status", "disabled", COLUMNS="160")
+    assert made["id"] in wide.stdout
+    assert "disabled" in wide.stdout
+
+
+def test_an_empty_list_that_was_narrowed_does_not_say_that_there_is_nothing(shell: Shell) -> None:
+    for noun in ("schedules", "runs"):
+        found = shell.run(noun, "list", "--target", "nobody-at-all")
+        assert (found.stdout, found.stderr) == ("", "There is none of that kind.\n")
+
+
+def test_a_narrowed_list_goes_on_with_its_filters(shell: Shell) -> None:
+    agent(shell, "long")
+    for number in range(2):
+        schedule(shell, f"Long {number}", "long")
+    found = shell.run("schedules", "list", "--target", "long", "--limit", "1")
+    assert "gnomon schedules list --target long --cursor " in found.stderr
 
 
 def test_a_repeat_under_one_key_is_the_same_run(shell: Shell) -> None:

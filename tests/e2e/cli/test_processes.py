@@ -55,6 +55,28 @@ def test_the_start_tells_people_where_to_go_next(tmp_path: Path) -> None:
     assert "/docs" in text
     assert "schedules list" in text
     assert max(len(line) for line in text.splitlines()) <= 80
+    assert "Stopping; " in "".join(product.err)
+
+
+def test_what_the_start_suggests_asks_the_database_that_was_named(tmp_path: Path) -> None:
+    with running("up", "--port", "0", "--database-url", "sqlite:///other.db", cwd=tmp_path) as product:
+        text = ""
+        while "Ctrl-C" not in text:
+            line = product.lines.get(timeout=30)
+            assert line is not None, "".join(product.err)
+            text += line
+        assert product.stop() == 0
+    assert "    export GNOMON_DATABASE_URL=sqlite:///other.db\n" in text
+
+
+def test_probes_leave_no_line_in_the_log(tmp_path: Path) -> None:
+    """OPS-6: what asks every few seconds does not bury what people did."""
+    with up(tmp_path) as product:
+        for path in ("/healthz", "/readyz", "/metrics", "/v1/agents"):
+            assert product.ask(path)[0] == 200
+        assert product.stop() == 0
+    requests = [json.loads(line)["path"] for line in product.err if '"request"' in line]
+    assert requests == ["/v1/agents"]
 
 
 def test_the_docs_that_the_start_names_are_there(tmp_path: Path) -> None:
@@ -68,8 +90,8 @@ def test_the_docs_that_the_start_names_are_there(tmp_path: Path) -> None:
 def test_a_port_in_use_is_one_line_and_touches_no_database(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        for command in ("up", "serve"):
-            found = gnomon(command, "--port", str(port), cwd=tmp_path)
+        for command in (("up",), ("up", "--demo"), ("serve",)):
+            found = gnomon(*command, "--port", str(port), cwd=tmp_path)
             assert found.returncode == 1
             assert found.stdout == ""
             assert found.stderr == (
@@ -178,7 +200,7 @@ def test_a_stop_lets_the_run_in_flight_finish(tmp_path: Path) -> None:
     with up(tmp_path) as product:
         run_id = start_slow(product, 1.5, tmp_path)
         assert product.stop() == 0
-    found = json.loads(gnomon("runs", "show", run_id, "--json", cwd=tmp_path).stdout)
+    found = json.loads(gnomon("runs", "get", run_id, "--json", cwd=tmp_path).stdout)
     assert found["status"] == "succeeded"
     assert "finished" in found["response_preview"]
 
@@ -188,7 +210,7 @@ def test_a_run_that_outlasts_the_grace_is_left_to_its_lease(tmp_path: Path) -> N
     with up(tmp_path, GNOMON_SHUTDOWN_GRACE_SECONDS="0.5") as product:
         run_id = start_slow(product, 60, tmp_path)
         assert product.stop() == 0
-    found = json.loads(gnomon("runs", "show", run_id, "--json", cwd=tmp_path).stdout)
+    found = json.loads(gnomon("runs", "get", run_id, "--json", cwd=tmp_path).stdout)
     assert found["status"] == "running"
 
 

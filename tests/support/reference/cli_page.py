@@ -36,6 +36,8 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, command
         return
     for name, each in inner.items():
+        if each.hidden:
+            continue
         yield from _commands(each, f"{path} {name}")
 
 

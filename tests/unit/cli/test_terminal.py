@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gnomon.cli.terminal import Column, Terminal, fields, hung, paint, shown, table
+from gnomon.cli.terminal import Column, Terminal, fields, hung, paint, shown, table, to_the_minute
 
 COLUMNS = (
     Column("id", "id"),
@@ -46,6 +46,31 @@ def test_what_does_not_fit_is_dropped_from_the_right_and_then_becomes_blocks() -
         "status:    active",
         "next slot: 2026-11-29 12:00:00Z",
     ]
+
+
+def test_a_column_to_keep_stays_where_others_are_dropped() -> None:
+    columns = (
+        Column("name", "who.name", cut=True),
+        Column("status", "status"),
+        Column("id", "id", keep=True),
+        Column("next slot", "next_at"),
+    )
+    lines = table(RECORDS, columns, 50)
+    assert max(map(len, lines)) <= 50
+    assert "NEXT SLOT" not in lines[0]
+    assert all(str(record["id"]) in line for record, line in zip(RECORDS, lines[1:], strict=True))
+    assert lines[2].startswith("BBBBBBBBBBBBBBB…")
+
+
+def test_a_slot_is_short_where_it_has_no_seconds() -> None:
+    assert to_the_minute("2026-11-29T00:00:00Z") == "2026-11-29 00:00Z"
+    assert to_the_minute("2026-11-29T00:00:10Z") == "2026-11-29 00:00:10Z"
+    assert to_the_minute(None) is None
+
+
+def test_a_sentence_is_not_broken_within_an_instant() -> None:
+    text = "Its first slot: 2026-11-30 09:00:00Z."
+    assert hung(text, 30) == ["Its first slot:", "2026-11-30 09:00:00Z."]
 
 
 @pytest.mark.parametrize(
