@@ -148,6 +148,16 @@ def test_a_flood_of_stderr_is_bounded() -> None:
     assert heard.lines[-1] == "… the program says more than is kept"
 
 
+@pytest.mark.parametrize("line", ["", "y"])
+def test_a_flood_of_short_lines_is_bounded(line: str) -> None:
+    """TGT-2: what `yes >&2` says is bounded by its lines too, even by empty ones."""
+    heard = Heard()
+    script = f"import sys\nfor _ in range(30): sys.stderr.write('{line}\\n' * 100_000)"
+    run(CommandRuntime((sys.executable, "-c", script)), heard=heard)
+    assert len(heard.lines) <= 600_000
+    assert heard.lines[-1] == "… the program says more than is kept"
+
+
 @pytest.mark.parametrize("status", [1, 2, 74, 76, 125, 126, 127, 255])
 def test_another_status_fails_with_the_end_of_stderr(status: int) -> None:
     failure = failing(sh(f"echo output; echo 'what went wrong' >&2; exit {status}"))

@@ -197,6 +197,8 @@ class _Work:
         while chunk := await stderr.read(_CHUNK):
             self._tail += chunk
             del self._tail[:-_TAIL_BYTES]
+            if told >= _PROGRESS_BYTES:
+                continue
             *lines, rest = (bytes(line) + chunk).split(b"\n")
             for text in lines:
                 told = self._tell(text, told)
@@ -209,11 +211,14 @@ class _Work:
 
     def _tell(self, text: bytes, told: int) -> int:
         shown = text[:_LINE_BYTES].decode(errors="replace").rstrip()
-        if shown and told < _PROGRESS_BYTES:
+        now = told + len(text) + 1  # its end of line counts, or a flood of empty lines would have no end
+        if told >= _PROGRESS_BYTES:
+            return now
+        if shown:
             self._reporter.progress(shown)
-            if told + len(text) >= _PROGRESS_BYTES:
-                self._reporter.progress("… the program says more than is kept")
-        return told + len(text)
+        if now >= _PROGRESS_BYTES:
+            self._reporter.progress("… the program says more than is kept")
+        return now
 
 
 async def _read_output(stdout: asyncio.StreamReader, cap: int) -> bytes:

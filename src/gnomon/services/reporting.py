@@ -21,6 +21,7 @@ from gnomon.stores.database import Database, Value
 _log = structlog.get_logger()
 GATHER_SECONDS = 0.2
 MOST_EVENTS = 1_000  # of one run
+BATCH = 500  # rows of one transaction: heartbeats and closes wait for the same lock
 MOST_CHARACTERS = 2_000  # of one line
 
 
@@ -58,12 +59,16 @@ class Reports:
         """Write what has gathered, now. What can't be written is dropped: reports are best effort."""
         if not self._gathered:
             return
-        rows = [self._gathered.popleft() for _ in range(len(self._gathered))]
+        waiting = [self._gathered.popleft() for _ in range(len(self._gathered))]
+        for begin in range(0, len(waiting), BATCH):
+            await self._write(waiting[begin : begin + BATCH])
+        self._wakeup.notify()
+
+    async def _write(self, rows: list[dict[str, Value]]) -> None:
         try:
             await self._database.write(lambda tx: runs.events(tx, rows))
         except Unavailable as error:
             _log.warning("reports_dropped", events=len(rows), error=error.message)
-        self._wakeup.notify()
 
     async def _flush_after_a_moment(self) -> None:
         await asyncio.sleep(GATHER_SECONDS)
@@ -80,9 +85,13 @@ class RunReporter:
         self._work = work
         self._renewal = renewal
         self._loop = loop
+        self._told = 0
 
     def progress(self, text: str) -> None:
-        """See ``Reporter.progress``."""
+        """See ``Reporter.progress``. What no stream would keep goes no further: a target may say a million lines."""
+        self._told += 1
+        if self._told > MOST_EVENTS:
+            return
         grant = self._work.grant
         self._reports.add(grant.run_id, grant.fence, "progress", {"text": text[:MOST_CHARACTERS]})
         self._loop.call_soon_threadsafe(self._reports.flush_soon)
