@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Talk, Usage, asking
+from gnomon.cli.names import schedules_left
 from gnomon.cli.nouns import (
     File,
     Noun,
@@ -115,4 +116,4 @@ def register(app: typer.Typer, panel: str) -> None:
     add_get(group, NOUN)
     asking(group, "create")(create)
     add_patch(group, NOUN)
-    add_delete(group, NOUN)
+    add_delete(group, NOUN, left=schedules_left)

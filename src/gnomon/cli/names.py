@@ -80,3 +80,19 @@ def schedule_called(talk: Talk, ref: str) -> str:
             }
         )
     return str(found[0]["id"])
+
+
+def schedules_left(talk: Talk, target: str) -> str | None:
+    """What to say of the schedules that a target leaves behind when it is deleted, if it does."""
+    try:
+        found = talk.api.get("/schedules", {"target": target, "limit": MOST_NAMESAKES})
+    except Failed as refused:
+        if refused.code is not Exit.FAILED:
+            raise
+        return None
+    if not found["items"]:
+        return None
+    names = ", ".join(schedule["name"] for schedule in found["items"]) + (
+        " and more" if found["next_cursor"] else ""
+    )
+    return f"Now without a target, and disabled: {names}. `gnomon schedules patch` gives one another, `resume` starts it."

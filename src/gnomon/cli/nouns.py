@@ -108,12 +108,22 @@ def add_patch(group: typer.Typer, noun: Noun) -> None:
     asking(group, "patch", help=f"Change fields of one {noun.one}; what is not named stays.")(_patch)
 
 
-def add_delete(group: typer.Typer, noun: Noun, *, verb: str = "delete", help_text: str | None = None) -> None:
-    """Add ``delete``."""
+def add_delete(
+    group: typer.Typer,
+    noun: Noun,
+    *,
+    verb: str = "delete",
+    help_text: str | None = None,
+    left: Callable[[Talk, str], str | None] | None = None,
+) -> None:
+    """Add ``delete``; ``left`` tells, before it is gone, what will be left without it."""
 
     def _delete(talk: Talk, ref: str) -> None:
+        behind = left(talk, ref) if left is not None and not talk.out.as_json else None
         talk.api.delete(noun.named(talk, ref))
         talk.out.done(f"{verb.capitalize()}d {noun.one} {ref}.", {"deleted": ref})
+        if behind is not None:
+            talk.out.note(behind)
 
     _called(noun, _delete)
     asking(group, verb, help=help_text or f"Delete one {noun.one}.")(_delete)

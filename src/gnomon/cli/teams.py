@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from gnomon.cli.command import Exit, Talk, asking
+from gnomon.cli.names import schedules_left
 from gnomon.cli.nouns import (
     File,
     Noun,
@@ -78,5 +79,5 @@ def register(app: typer.Typer, panel: str) -> None:
     add_get(group, NOUN)
     asking(group, "create")(create)
     add_patch(group, NOUN)
-    add_delete(group, NOUN)
+    add_delete(group, NOUN, left=schedules_left)
     asking(group, "check")(check)

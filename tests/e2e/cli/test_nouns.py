@@ -241,7 +241,8 @@ def test_a_schedule_is_called_by_its_name_too(shell: Shell) -> None:
 def test_a_list_with_names_stands_where_a_target_is_gone(shell: Shell) -> None:
     made = agent(shell, "leaving")
     schedule(shell, "Left behind", "leaving")
-    shell.text("agents", "delete", "leaving")
+    told = shell.run("agents", "delete", "leaving").stderr
+    assert told.startswith("Now without a target, and disabled: Left behind. ")
     wide = shell.run("schedules", "list", "--status", "disabled", COLUMNS="160")
     assert made["id"] in wide.stdout
     assert "disabled" in wide.stdout
