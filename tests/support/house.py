@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from gnomon.cadence import Cadence
-from gnomon.domain.ids import Kind
 from gnomon.domain.instants import maybe_micros, to_micros
 from gnomon.services.engine import Chore, Engine, Pace
 from gnomon.services.mint import Mint
