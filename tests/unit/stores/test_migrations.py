@@ -22,10 +22,49 @@ CREATE TABLE t (
 
 def test_each_engine_reads_its_own_lines() -> None:
     assert migrations._for_engine(TEXT, "sqlite").split() == (
-        ["CREATE", "TABLE", "t", "(", "id", "INTEGER", "PRIMARY", "KEY,", "--", "beside", "the", "code", "a", "TEXT,", "b", "INTEGER", ")", "STRICT", ";"]
+        [
+            "CREATE",
+            "TABLE",
+            "t",
+            "(",
+            "id",
+            "INTEGER",
+            "PRIMARY",
+            "KEY,",
+            "--",
+            "beside",
+            "the",
+            "code",
+            "a",
+            "TEXT,",
+            "b",
+            "INTEGER",
+            ")",
+            "STRICT",
+            ";",
+        ]
     )
     assert migrations._for_engine(TEXT, "postgres").split() == (
-        ["CREATE", "TABLE", "t", "(", "id", "BIGINT", "PRIMARY", "KEY,", "--", "beside", "the", "code", "a", "BYTEA,", "b", "BIGINT", ")", ";"]
+        [
+            "CREATE",
+            "TABLE",
+            "t",
+            "(",
+            "id",
+            "BIGINT",
+            "PRIMARY",
+            "KEY,",
+            "--",
+            "beside",
+            "the",
+            "code",
+            "a",
+            "BYTEA,",
+            "b",
+            "BIGINT",
+            ")",
+            ";",
+        ]
     )
 
 
