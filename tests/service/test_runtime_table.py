@@ -7,6 +7,7 @@ import pytest
 
 from gnomon.domain.agent import CommandRuntime, LlmRuntime, PythonRuntime, RoleRuntime
 from gnomon.domain.invocation import Deferred, Failing, Limits, Result, TargetFailure, Usage
+from gnomon.runtimes.answers import OUTPUT_BYTES
 from gnomon.runtimes.table import RuntimeTable, runtime_table
 from gnomon.testing.clock import FrozenClock
 from gnomon.testing.runtime import ScriptedRuntime
@@ -41,6 +42,25 @@ def test_a_kind_without_an_adapter_is_an_invalid_target_until_one_is_put_in() ->
         assert await table.invoke(RoleRuntime("worker"), None, an_invocation(), Heard()) == Result("ok")
         await table.close()
         assert role.closed
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("limit", [None, 100_000_000])
+def test_no_output_is_past_the_cap_whatever_gave_it_tgt_5(limit: int | None) -> None:
+    """A callable's text comes whole: what nobody bounded on the way must not reach the database."""
+
+    async def scenario() -> None:
+        runtime = ScriptedRuntime()
+        table = RuntimeTable({RoleRuntime: runtime})
+        invocation = an_invocation(limits=Limits(output_bytes=limit))
+        runtime.answers("x" * OUTPUT_BYTES)
+        assert isinstance(await table.invoke(RoleRuntime("r"), None, invocation, Heard()), Result)
+        runtime.answers("x" * (OUTPUT_BYTES + 1))
+        with pytest.raises(TargetFailure) as caught:
+            await table.invoke(RoleRuntime("r"), None, invocation, Heard())
+        assert caught.value.code is Failing.OUTPUT_TOO_LARGE
+        assert "16,777,216" in caught.value.message
 
     asyncio.run(scenario())
 

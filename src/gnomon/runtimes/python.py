@@ -223,7 +223,7 @@ class _Pieces:
             raise nonsense(f"the callable yielded a {type(piece).__name__}, not text or Usage")
         self._text.append(storable(piece))
         self._size += len(piece.encode())
-        most = OUTPUT_BYTES if self._limit is None else self._limit
+        most = OUTPUT_BYTES if self._limit is None else min(self._limit, OUTPUT_BYTES)
         if self._size > most:
             message = f"the output is longer than {most:,} bytes; the callable was stopped"
             raise TargetFailure(Failing.OUTPUT_TOO_LARGE, message, usage=self.usage)

@@ -1,12 +1,14 @@
 """The table of runtimes: which adapter drives which kind of agent, and the limits that hold for all of them (TGT-5)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gnomon.domain.agent import CommandRuntime, HttpRuntime, LlmRuntime, PythonRuntime, RuntimeSpec
-from gnomon.domain.invocation import Deferred, Failing, Invocation, Result, TargetFailure
+from gnomon.domain.invocation import Deferred, Failing, Invocation, Limits, Result, TargetFailure
 from gnomon.domain.limits import breach
 from gnomon.ports.clock import Clock
 from gnomon.ports.runtime import Reporter, Runtime
+from gnomon.runtimes.answers import OUTPUT_BYTES
 from gnomon.runtimes.command import CommandTargets
 from gnomon.runtimes.http import HttpTargets
 from gnomon.runtimes.llm import LlmTargets
@@ -38,7 +40,7 @@ class RuntimeTable:
             raise TargetFailure(Failing.TARGET_INVALID, message)
         result = await adapter.invoke(spec, secret, invocation, reporter)
         if isinstance(result, Result):
-            failure = breach(result, invocation.limits)
+            failure = breach(result, _capped(invocation.limits))
             if failure is not None:
                 raise failure
         return result
@@ -47,6 +49,12 @@ class RuntimeTable:
         """Close every adapter, each once."""
         for adapter in dict.fromkeys(self._adapters.values()):
             await adapter.close()
+
+
+def _capped(limits: Limits) -> Limits:
+    """The limits with the cap on output that holds where an agent sets none, and above its own."""
+    own = limits.output_bytes
+    return replace(limits, output_bytes=OUTPUT_BYTES if own is None else min(own, OUTPUT_BYTES))
 
 
 def runtime_table(
