@@ -4,12 +4,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from threading import Event
 
 import apsw
 import pytest
 
 from gnomon.adapters.clock import SystemClock
 from gnomon.domain.errors import Unavailable
+from gnomon.services.renewal import Renewal
 from gnomon.stores import processes
 from gnomon.stores.database import Database, Tx
 from gnomon.stores.sqlite import connection as sqlite_connection
@@ -75,6 +77,29 @@ async def test_the_wait_is_bounded_and_nothing_was_written(
     holder.close()
     await real.write(start)
     assert await names(real) == ["prc_1"]
+
+
+async def test_a_heartbeat_that_waits_for_the_lock_still_gives_up_in_time(real: SqliteDatabase) -> None:
+    """RUN-5: who can't renew stops its own work before others may take it, however long somebody holds the lock."""
+    await real.write(start)
+    killed: list[int] = []
+    given_up = Event()
+    renewal = Renewal(
+        database=real,
+        clock=SystemClock(),
+        process_id="prc_1",
+        heartbeat_seconds=0.2,
+        heartbeat_timeout_seconds=1.0,
+        kill_group=killed.append,
+    )
+    renewal.hold(RUN["id"], 7, 3_600, SystemClock().monotonic(), lambda _: given_up.set())
+    renewal.add_group(RUN["id"], 4_711)
+    holder = locked(real.path)
+    renewal.start()
+    assert await asyncio.to_thread(given_up.wait, sqlite_connection.BUSY_SECONDS / 2)
+    assert killed == [4_711]
+    holder.close()
+    await renewal.stop()
 
 
 async def test_reading_waits_for_no_writer(real: SqliteDatabase) -> None:

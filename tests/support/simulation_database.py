@@ -137,7 +137,7 @@ class SimDatabase:
     async def _hop(self) -> None:
         await asyncio.sleep(self._rng.choice(HOP_SECONDS))
 
-    def direct(self) -> "SimDirect":
+    def direct(self, patience: float | None = None) -> "SimDirect":
         return SimDirect(self, self._journal)
 
     async def close(self) -> None:

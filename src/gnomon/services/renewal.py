@@ -21,6 +21,8 @@ _log = structlog.get_logger()
 # How often the deadlines are looked at, whatever else happens, and how soon another process's commit is noticed.
 _LOOK_SECONDS = 0.25
 _AGAIN_SECONDS = 1.0  # until a heartbeat that failed is tried again
+# The longest wait for the write lock: this thread must look at the deadlines again before the least margin is over.
+_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -215,7 +217,7 @@ class Renewal:
         while not self._stop.is_set():
             try:
                 if database is None:
-                    database = self._database.direct()
+                    database = self._database.direct(min(self._margin, _PATIENCE_SECONDS))
                 self.tick(database)
                 if database.changed_elsewhere():
                     self._on_change()

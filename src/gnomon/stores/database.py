@@ -82,8 +82,8 @@ class Database(Protocol):
         """Run ``work`` over one consistent snapshot."""
         ...
 
-    def direct(self) -> DirectDatabase:
-        """A new connection for the calling thread."""
+    def direct(self, patience: float | None = None) -> DirectDatabase:
+        """A new connection for the calling thread. ``patience`` bounds, in seconds, how long a write waits to begin."""
         ...
 
     async def close(self) -> None:

@@ -30,6 +30,14 @@ MUTANTS: tuple[Mutant, ...] = (
         _RUNNER + "test_a_runner_that_cannot_renew_stops_before_its_lease_ends",
     ),
     Mutant(
+        "no lock keeps the fencing waiting",
+        _RENEWAL,
+        "self._database.direct(min(self._margin, _PATIENCE_SECONDS))",
+        "self._database.direct()",
+        "tests/service/test_sqlite_database_waits.py::"
+        "test_a_heartbeat_that_waits_for_the_lock_still_gives_up_in_time",
+    ),
+    Mutant(
         "a process that stood still trusts none of its old claims",
         _RENEWAL,
         "        if hold.sent_at < self._whole_since:\n            return hold.sent_at\n",

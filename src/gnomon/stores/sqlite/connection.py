@@ -33,7 +33,7 @@ _PRAGMAS = (
 )
 
 
-def _busy_handler(clock: Clock) -> Callable[[int], bool]:
+def _busy_handler(clock: Clock, patience: float | None) -> Callable[[int], bool]:
     """Wait for the write lock in short random steps, bounded.
 
     SQLite's own handler backs off in growing steps, so that among several processes one may starve for half a second;
@@ -46,7 +46,7 @@ def _busy_handler(clock: Clock) -> Callable[[int], bool]:
         nonlocal began
         if calls == 0:
             began = clock.monotonic()
-        elif clock.monotonic() - began > BUSY_SECONDS:
+        elif clock.monotonic() - began > (BUSY_SECONDS if patience is None else patience):
             return False
         never.wait(random.uniform(0.0003, 0.002))  # noqa: S311 - spreads waiters, guards nothing
         return True
@@ -55,16 +55,23 @@ def _busy_handler(clock: Clock) -> Callable[[int], bool]:
 
 
 def open_connection(
-    path: Path, clock: Clock, queries: Mapping[str, Query], *, query_only: bool = False
+    path: Path,
+    clock: Clock,
+    queries: Mapping[str, Query],
+    *,
+    query_only: bool = False,
+    patience: float | None = None,
 ) -> "Connection":
     """A connection to an existing database, with our pragmas, our clock and our busy handler.
+
+    ``patience`` is how many seconds it waits for a lock, where that is not ``BUSY_SECONDS``.
 
     Raises:
         Unavailable: the file is gone or can't be opened.
     """
     try:
         raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX)
-        raw.set_busy_handler(_busy_handler(clock))
+        raw.set_busy_handler(_busy_handler(clock, patience))
         for pragma in _PRAGMAS:
             raw.execute(pragma)
         if query_only:

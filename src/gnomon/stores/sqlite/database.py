@@ -132,9 +132,9 @@ class SqliteDatabase:
         """See ``Database.read``."""
         return await self._reader.do(lambda connection: connection.transaction("BEGIN", work))
 
-    def direct(self) -> "DirectSqlite":
+    def direct(self, patience: float | None = None) -> "DirectSqlite":
         """See ``Database.direct``."""
-        return DirectSqlite(open_connection(self.path, self._clock, self._queries))
+        return DirectSqlite(open_connection(self.path, self._clock, self._queries, patience=patience))
 
     async def close(self) -> None:
         """See ``Database.close``."""
