@@ -12,6 +12,7 @@ from fastapi import FastAPI, WebSocket, WebSocketDisconnect
 from fastapi.responses import StreamingResponse
 
 from gnomon.edges.server import PortInUse, Server, listen
+from support import programs
 
 BOUND = 10.0
 
@@ -215,3 +216,40 @@ def test_every_address_of_a_name_is_bound_on_one_port_with_nodelay() -> None:
     finally:
         for sock in sockets:
             sock.close()
+
+
+STUBBORN = """
+    import asyncio, sys
+    from gnomon.edges.server import to_its_end
+
+    async def stubborn():
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                print("no", flush=True)
+
+    async def orderly():
+        try:
+            await asyncio.sleep(60)
+        finally:
+            print("going", flush=True)
+
+    async def main():
+        tasks.update({asyncio.create_task(orderly()), *(asyncio.create_task(stubborn()) for _ in range(int(sys.argv[1])))})
+        await asyncio.sleep(0)
+
+    tasks = set()
+    asyncio.run(to_its_end(main()))
+    print("ended by itself")
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("stubborn", "said"), [(0, {"going", "ended by itself"}), (1, {"going", "no"})])
+def test_a_task_that_ignores_its_cancel_keeps_no_process_alive(stubborn: int, said: set[str]) -> None:
+    """DSP-10: after the grace what is left is left to its lease, whatever a target does."""
+    ended = programs.run(STUBBORN, stubborn)
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert said == {line for line in lines if line in {"going", "no", "ended by itself"}}

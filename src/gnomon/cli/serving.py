@@ -54,9 +54,11 @@ def worker(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
     settings = _settings(database_url=database_url)
     if not settings.works:
         raise Failed("GNOMON_WORK is off: this worker would do nothing.")
+    from gnomon.edges.server import to_its_end
+
     _log(settings)
     with _runner() as runner:
-        runner.run(_work(out, settings))
+        runner.run(to_its_end(_work(out, settings)))
 
 
 def migrate(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
@@ -97,7 +99,7 @@ def _serve(
     demo: bool = False,
     named: str | None = None,
 ) -> None:
-    from gnomon.edges.server import listen
+    from gnomon.edges.server import listen, to_its_end
 
     _log(settings)
     sockets = listen(
@@ -107,7 +109,8 @@ def _serve(
         if demo:
             _bring_demo(out, settings)
         with _runner() as runner:
-            runner.run(_serve_on(sockets, out, settings, work=work, first_key=first_key, named=named))
+            serving = _serve_on(sockets, out, settings, work=work, first_key=first_key, named=named)
+            runner.run(to_its_end(serving))
     finally:
         for each in sockets:
             each.close()

@@ -7,11 +7,14 @@ signal ends the process at once. What that work is, this module doesn't know.
 
 import asyncio
 import errno
+import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from types import FrameType
+from typing import Any
 
 import structlog
 import uvicorn
@@ -129,6 +132,26 @@ def end_at_once(sig: int) -> None:
     """Die of this signal, as if nobody had ever handled it: leases and journals carry what was in flight."""
     signal.signal(sig, signal.SIG_DFL)
     signal.raise_signal(sig)
+
+
+async def to_its_end(main: Coroutine[Any, Any, None]) -> None:
+    """Await the whole of a program, its stop included, then cancel what it left behind.
+
+    The event loop would wait for ever for a target that ignores its cancellation. Everything that counts is written by
+    then, so the process ends all the same, and such a target with it (DSP-10).
+    """
+    await main
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if not left:
+        return
+    _, stubborn = await asyncio.wait(left, timeout=LINGER_SECONDS)
+    if stubborn:
+        _log.error("ended_over_tasks", tasks=sorted(task.get_name() for task in stubborn))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 @asynccontextmanager
