@@ -142,6 +142,26 @@ def test_a_folder_that_this_user_may_not_write_takes_no_new_file(
     assert folder(tmp_path) == {}
 
 
+def test_a_folder_that_this_user_may_not_write_takes_no_journal(
+    tmp_path: Path, clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPS-1: a writable file is not enough, and where it really lies counts, not where a link to it does."""
+    below = tmp_path / "below"
+    below.mkdir()
+    path = a_file(below)
+    link = tmp_path / "link.db"
+    link.symlink_to(path)
+    below.chmod(0o555)
+    monkeypatch.setattr(os, "access", _by_mode_bits)
+    before = folder(below)
+    for name in (path, link):
+        with pytest.raises(UnusableDatabase, match="The folder .*below can't be written to") as caught:
+            prepare(name, clock)
+        assert caught.value.code == "read_only"
+    below.chmod(0o755)
+    assert folder(below) == before
+
+
 def _by_mode_bits(path: Path, mode: int) -> bool:
     return (Path(path).stat().st_mode >> 6) & mode == mode
 

@@ -54,11 +54,14 @@ def prepare(path: Path, clock: Clock, *, mounts: str | None = None) -> list[migr
         raise UnusableDatabase(f"{path} is a directory. Name a file in it, such as {path}/gnomon.db.")
     if not path.parent.is_dir():
         raise UnusableDatabase(f"The folder {path.parent} does not exist. Create it, or choose another file.")
-    fresh = not path.exists() or path.stat().st_size == 0
-    if fresh:
-        if not os.access(path.parent, os.W_OK):
-            raise UnusableDatabase(f"The folder {path.parent} can't be written to.", code="read_only")
-    else:
+    folder = path.resolve().parent
+    if not os.access(folder, os.W_OK):
+        raise UnusableDatabase(
+            f"The folder {folder} can't be written to: the journal lies beside the database. Change its owner or mode, or "
+            "choose another.",
+            code="read_only",
+        )
+    if path.exists() and path.stat().st_size:
         _inspect(path)
     return _migrate(path, clock)
 
