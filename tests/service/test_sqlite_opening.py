@@ -155,7 +155,7 @@ def test_a_folder_that_this_user_may_not_write_takes_no_journal(
     monkeypatch.setattr(os, "access", _by_mode_bits)
     before = folder(below)
     for name in (path, link):
-        with pytest.raises(UnusableDatabase, match="The folder .*below can't be written to") as caught:
+        with pytest.raises(UnusableDatabase, match=r"The folder .*below can't be written to") as caught:
             prepare(name, clock)
         assert caught.value.code == "read_only"
     below.chmod(0o755)
