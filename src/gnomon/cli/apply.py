@@ -63,9 +63,9 @@ def export(talk: Talk) -> None:
     document = talk.api.get("/export")
     if talk.out.as_json:
         talk.out.data(document)
-    elif document:
-        talk.out.line(to_yaml(document).rstrip())
-    else:
+        return
+    talk.out.line(to_yaml(document).rstrip())
+    if not document:
         talk.out.note("There is nothing to export yet.")
 
 

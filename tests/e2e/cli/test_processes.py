@@ -292,6 +292,14 @@ def test_migrate_makes_the_database_and_says_what_it_did(tmp_path: Path) -> None
     assert again.stdout == "gnomon.db is up to date.\n"
 
 
+def test_an_export_of_nothing_can_be_applied_too(tmp_path: Path) -> None:
+    """SCH-13: what a new database gives is a document, and no bad usage."""
+    gnomon("migrate", cwd=tmp_path)
+    found = gnomon("export", cwd=tmp_path)
+    assert (found.returncode, found.stdout) == (0, "{}\n")
+    assert gnomon("apply", "-f", "-", "--yes", cwd=tmp_path, stdin=found.stdout).returncode == 0
+
+
 def test_the_demo_can_be_repeated_and_doubles_nothing(tmp_path: Path) -> None:
     counts, key = [], None
     for _ in range(2):
