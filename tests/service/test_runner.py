@@ -488,6 +488,29 @@ async def test_nodes_of_a_team_run_as_soon_as_they_can_and_are_kept(house: House
     }
 
 
+@pytest.mark.parametrize("limits", ['{"model_calls": 2}', '{"cost": 0.5}'])
+async def test_a_team_past_its_limit_tells_what_it_spent_once(house: House, limits: str) -> None:
+    """TGT-5, RUN-9: each node's usage counts once, that of the one that went past the limit too."""
+    await an_agent(house.database)
+    nodes = [
+        {"id": "a", "agent": AGENT, "query": "first", "after": []},
+        {"id": "b", "agent": AGENT, "query": "{{nodes.a.output}}", "after": ["a"]},
+    ]
+    team = await a_team(house.database, "tea_" + "0" * 20, nodes, "b", limits=limits)
+    for _ in nodes:
+        house.runtime.answers("done", Usage(2, 10, 20, 0.5))
+    await a_schedule(
+        house.database, HOURLY, next_fire_at=START, anchor=START, target_kind="team", target_id=team
+    )
+    await house.dispatch()
+    await house.idle()
+    run = await house.run()
+    assert (run["status"], run["error_code"]) == ("failed", "node_failed")
+    assert "its limit is" in run["error"]
+    spent = tuple(run[name] for name in ("model_calls", "input_tokens", "output_tokens", "cost"))
+    assert spent == (4, 20, 40, 1.0)
+
+
 async def test_a_team_that_cannot_run_is_a_skip_that_lists_every_fault(house: House) -> None:
     """TGT-3."""
     team = await a_team(

@@ -177,13 +177,13 @@ class _Spent:
             raise TargetFailure(
                 Failing.MODEL_CALLS_EXCEEDED,
                 f"After node {node.id} the team had made {self._usage.model_calls} model calls; its limit is {calls}.",
-                usage=self._usage,
+                usage=usage,  # the walk has counted the other nodes
             )
         if cost is not None and self._usage.cost > cost:
             raise TargetFailure(
                 Failing.COST_EXCEEDED,
                 f"After node {node.id} the team had cost {self._usage.cost}; its limit is {cost}.",
-                usage=self._usage,
+                usage=usage,  # the walk has counted the other nodes
             )
 
 
