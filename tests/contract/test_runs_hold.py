@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gnomon.domain.invocation import Usage
 from gnomon.stores import runs
 from gnomon.stores.database import Database, Tx
 from gnomon.testing.clock import FrozenClock
@@ -261,6 +262,21 @@ async def test_a_requeue_keeps_the_mark_of_what_was_half_done(
     assert (row["status"], row["owner"], row["claim_id"], row["lease_until"]) == ("queued", None, None, None)
     assert (row["claimable_at"], row["scheduled_for"]) == (AT + 60 * SECOND,) * 2
     assert (row["half_done"], row["fence"], row["attempt"]) == (after, 7, 1)
+
+
+async def test_what_attempts_spend_adds_up_under_the_present_fence(database: Database) -> None:
+    """RUN-9: an attempt that is not the last, then the last; nothing where nothing was told."""
+    columns = ("model_calls", "input_tokens", "output_tokens", "cost")
+    await add_running(database)
+    for fence in (7, 7, 6):
+        await database.write(lambda tx, fence=fence: runs.spend(tx, ID, fence, Usage(1, 10, 20, 0.5)))  # type: ignore[misc]
+    row = await one(database, "runs", id=ID)
+    assert tuple(row[name] for name in columns) == (2, 20, 40, 1.0)
+    silent = ENDING | dict.fromkeys(columns)
+    assert await database.write(lambda tx: runs.close(tx, [silent])) == {ID}
+    await database.write(lambda tx: runs.spend(tx, ID, 7, Usage(1, 10, 20, 0.5)))
+    row = await one(database, "runs", id=ID)
+    assert tuple(row[name] for name in columns) == (2, 20, 40, 1.0), "a run that is over spends no more"
 
 
 @pytest.mark.parametrize(("fence", "lands"), [(7, True), (6, False)])

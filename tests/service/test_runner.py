@@ -120,6 +120,24 @@ async def test_a_failure_that_is_final_is_not_tried_again(house: House) -> None:
     assert len(house.runtime.calls) == 1
 
 
+async def test_a_run_costs_what_all_its_attempts_cost(house: House) -> None:
+    """RUN-9: a first try that failed was paid for too; one that tells nothing takes nothing away."""
+    for usage in (Usage(1, 10, 20, 0.25), None):
+        house.runtime.fails(Failing.UNREACHABLE, "no route", retryable=True, usage=usage)
+    house.runtime.answers("done", Usage(2, 1, 2, 0.5))
+    await a_due_schedule(house, max_attempts=3, backoff_seconds=10)
+    await house.dispatch()
+    await house.idle()
+    for _ in range(2):
+        await house.elapse(30)
+        await house.claim()
+        await house.idle()
+    run = await house.run()
+    assert (run["status"], run["attempt"]) == ("succeeded", 3)
+    spent = tuple(run[name] for name in ("model_calls", "input_tokens", "output_tokens", "cost"))
+    assert spent == (3, 11, 22, 0.75)
+
+
 async def test_retry_after_is_heeded_up_to_the_cap(house: House) -> None:
     house.runtime.fails(Failing.HTTP_STATUS, "429", retryable=True, retry_after=400)
     await a_due_schedule(house, max_attempts=2, backoff_max_seconds=60)

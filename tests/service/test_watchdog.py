@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gnomon.domain.instants import to_micros
+from gnomon.domain.invocation import Usage
 from support.databases import START
 from support.house import AGENT, House, a_schedule, a_team, an_agent
 
@@ -180,7 +181,7 @@ async def test_a_resumed_team_does_not_run_finished_nodes_again(house: House) ->
         target_id=team,
         on_lost="resume",
     )
-    house.runtime.answers("1")
+    house.runtime.answers("1", Usage(1, 10, 20, 0.25))
     hold = house.runtime.hangs()
     await house.dispatch()
     await hold.started.wait()
@@ -188,10 +189,12 @@ async def test_a_resumed_team_does_not_run_finished_nodes_again(house: House) ->
     house.clock.advance(500)
     await other.beat()
     await other.engine.watchdog.sweep()
+    other.runtime.answers("2", Usage(2, 10, 20, 0.5))
     await other.claim()
     await other.idle()
     assert [i.query for i in other.runtime.invocations] == ["two after 1"]
-    assert (await house.run())["status"] == "succeeded"
+    run = await house.run()
+    assert (run["status"], run["model_calls"], run["cost"]) == ("succeeded", 3, 0.75), "RUN-9"
     other.direct.close()
 
 

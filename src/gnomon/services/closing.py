@@ -218,6 +218,8 @@ async def _retry(tx: Tx, ending: Ending) -> bool:
         None if error is None else error.code,
         None if error is None else error.message,
     )
+    if ending.usage is not None:
+        await runs.spend(tx, grant.run_id, grant.fence, ending.usage)
     return await runs.requeue(
         tx, grant.run_id, grant.fence, ending.retry_at, owner=ending.owner, half_done=False
     )

@@ -122,6 +122,7 @@ def _why(row: Row) -> str:
 
 async def _lose(tx: Tx, row: Row) -> int:
     error = RunError("lost", f"{_why(row)} It may be half done; it is not repeated.")
+    await _bill(tx, row)
     if not await runs.lose(tx, row["id"], row["fence"], error.code, error.message):
         return 0
     await audit.append_many(tx, [_expired(row, "lost")])
@@ -132,11 +133,18 @@ async def _lose(tx: Tx, row: Row) -> int:
 async def _resume(tx: Tx, row: Row) -> int:
     """Back to the queue from its last checkpoint, with the next fence at its next claim (RUN-8)."""
     await runs.insert_attempt(tx, row["id"], RunStatus.LOST, "lost", _why(row))
+    await _bill(tx, row)
     now = await processes.now(tx)
     if not await runs.requeue(tx, row["id"], row["fence"], now, owner=None, half_done=True):
         return 0
     await audit.append_many(tx, [_expired(row, "resumed")])
     return 1
+
+
+async def _bill(tx: Tx, row: Row) -> None:
+    """What finished nodes cost is known although the attempt was lost, and stays on the run's account (RUN-9)."""
+    for usage in await runs.spent_on_nodes(tx, row["id"], row["fence"]):
+        await runs.spend(tx, row["id"], row["fence"], usage)
 
 
 def _expired(row: Row, outcome: str) -> NewEntry:

@@ -5,8 +5,9 @@ Each write by a holder is one conditional statement that carries its fence; what
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+from gnomon.domain.invocation import Usage
 from gnomon.stores.database import Row, Tx, Value
 
 Parameters = Mapping[str, Value]
@@ -164,6 +165,17 @@ async def requeue(
         half_done=int(half_done),
     )
     return row is not None
+
+
+async def spend(tx: Tx, run_id: str, fence: int, usage: Usage) -> None:
+    """Put on a run's account what an attempt spent that is not its last one (RUN-9)."""
+    await tx.run("runs.spend", id=run_id, fence=fence, **asdict(usage))
+
+
+async def spent_on_nodes(tx: Tx, run_id: str, fence: int) -> list[Usage]:
+    """What the nodes cost that were finished under a fence (TGT-3)."""
+    found = await tx.tuples("runs.spent_on_nodes", run_id=run_id, fence=fence)
+    return [Usage(**json.loads(usage)) for (usage,) in found]
 
 
 async def give_back(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]:

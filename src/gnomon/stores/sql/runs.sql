@@ -74,7 +74,11 @@ RETURNING id;
 -- name: close
 UPDATE runs SET
     status = :status, finished_at = now_us(), duration_us = :duration_us, lease_until = NULL, claim_id = NULL,
-    model_calls = :model_calls, input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost,
+    -- beside what the attempts before this one spent
+    model_calls = coalesce(model_calls + :model_calls, model_calls, :model_calls),
+    input_tokens = coalesce(input_tokens + :input_tokens, input_tokens, :input_tokens),
+    output_tokens = coalesce(output_tokens + :output_tokens, output_tokens, :output_tokens),
+    cost = coalesce(cost + :cost, cost, :cost),
     response_preview = :response_preview, error_code = :error_code, error = :error
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
@@ -84,7 +88,11 @@ UPDATE runs SET
     status = :status, finished_at = now_us(),
     duration_us = CASE WHEN now_us() > started_at THEN now_us() - started_at ELSE 0 END,
     lease_until = NULL, claim_id = NULL,
-    model_calls = :model_calls, input_tokens = :input_tokens, output_tokens = :output_tokens, cost = :cost,
+    -- beside what the attempts before this one spent
+    model_calls = coalesce(model_calls + :model_calls, model_calls, :model_calls),
+    input_tokens = coalesce(input_tokens + :input_tokens, input_tokens, :input_tokens),
+    output_tokens = coalesce(output_tokens + :output_tokens, output_tokens, :output_tokens),
+    cost = coalesce(cost + :cost, cost, :cost),
     response_preview = :response_preview, error_code = :error_code, error = :error
 WHERE id = :id AND fence = :fence AND status = 'running'
 RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence;
@@ -98,6 +106,12 @@ RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(i
 
 -- name: answer
 UPDATE turns SET output = :output, answered_at = now_us() WHERE session_id = :session_id AND run_id = :run_id;
+
+-- name: spend
+UPDATE runs SET
+    model_calls = coalesce(model_calls, 0) + :model_calls, input_tokens = coalesce(input_tokens, 0) + :input_tokens,
+    output_tokens = coalesce(output_tokens, 0) + :output_tokens, cost = coalesce(cost, 0) + :cost
+WHERE id = :id AND fence = :fence AND status = 'running';
 
 -- name: requeue
 UPDATE runs SET
@@ -205,6 +219,9 @@ ORDER BY run_id DESC LIMIT :limit;
 
 -- name: checkpoints
 SELECT node, output, usage FROM checkpoints WHERE run_id = :run_id;
+
+-- name: spent_on_nodes
+SELECT usage FROM checkpoints WHERE run_id = :run_id AND fence = :fence AND usage IS NOT NULL;
 
 -- name: checkpoint
 INSERT INTO checkpoints (run_id, node, fence, output, usage, created_at)
