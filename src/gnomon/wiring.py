@@ -12,12 +12,15 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from gnomon.adapters.clock import SystemClock, SystemEntropy
+from gnomon.adapters.failpoints import Failpoints
 from gnomon.adapters.metrics import ProcessCollector
 from gnomon.cadence import zone_data_version
 from gnomon.domain.agent import RuntimeSpec
 from gnomon.domain.errors import Fault
+from gnomon.domain.failpoint import parse
 from gnomon.edges.http.app import build_app
 from gnomon.edges.http.services import Check, Services
+from gnomon.ports import failpoints
 from gnomon.runtimes.checks import check_runtime
 from gnomon.runtimes.table import RuntimeTable, runtime_table
 from gnomon.runtimes.warden import kill
@@ -103,6 +106,8 @@ async def open_center(
     Raises:
         UnusableDatabase: with what is wrong with the file and what to do; it was not touched.
     """
+    if settings.failpoints:
+        failpoints.arm(Failpoints(parse(settings.failpoints)))
     clock, entropy = SystemClock(), SystemEntropy()
     prepare(settings.database_path, clock)
     database = SqliteDatabase(settings.database_path, clock)

@@ -209,3 +209,19 @@ def test_the_inventory_has_type_range_default_and_meaning_for_each_setting() -> 
 
 def test_a_default_lies_in_its_own_range() -> None:
     Settings(**{name: field.default for name, field in Settings.model_fields.items()})
+
+
+def test_failpoints_are_read_and_a_wrong_one_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PRF-1: off unless they are named."""
+    assert load().failpoints == ""
+    monkeypatch.setenv("GNOMON_FAILPOINTS", "close.sent=kill@2")
+    assert load().failpoints == "close.sent=kill@2"
+    monkeypatch.setenv("GNOMON_FAILPOINTS", "close.nowhere=kill")
+    assert "There is no point close.nowhere" in faults()["GNOMON_FAILPOINTS"]
+
+
+def test_production_takes_no_failpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PRF-1: off in production."""
+    monkeypatch.setenv("GNOMON_FAILPOINTS", "close.sent=kill")
+    monkeypatch.setenv("GNOMON_PRODUCTION", "true")
+    assert "production mode takes none" in faults()["GNOMON_FAILPOINTS"]

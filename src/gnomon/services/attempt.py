@@ -9,6 +9,7 @@ from gnomon.domain.instants import SECOND, from_micros
 from gnomon.domain.invocation import Deferred, Failing, Result, TargetFailure, Usage
 from gnomon.domain.retry import backoff_seconds
 from gnomon.domain.run import RunError, RunStatus
+from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.services.closing import Ending
 from gnomon.services.invoking import Invoker
@@ -57,11 +58,14 @@ class Attempts:
         grant = work.grant
         deadline = from_micros(self._clock.micros() + grant.timeout_seconds * SECOND)
         prepared = await self._invoker.prepare(grant, deadline)
+        failpoints.reach("invoke.prepared")
         # A process that stood still asks its own clock before it sends anything (RUN-5).
         if work.stopping is not None or not self._renewal.holds(grant.run_id):
             return None
         work.invoked = True
+        failpoints.reach("invoke.sent")
         answer = await self._invoker.invoke(prepared, self._reports.reporter(work))
+        failpoints.reach("invoke.answered")
         if isinstance(answer, Deferred):
             await self._invoker.defer(grant)
             work.deferred = True

@@ -13,6 +13,7 @@ from threading import Event, Lock, Thread
 import structlog
 
 from gnomon.domain.errors import GnomonError
+from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.stores import processes, runs
 from gnomon.stores.database import Database, DirectDatabase, Tx
@@ -160,7 +161,9 @@ class Renewal:
             return
         self._next_beat = now + self._every
         try:
-            alive, renewed, held = database.write(lambda tx: self._write(tx, due))
+            alive, renewed, held = failpoints.directly(
+                "renew", database.write, lambda tx: self._write(tx, due)
+            )
         except GnomonError as error:
             _log.warning("heartbeat_failed", error=error.message)
             self._next_beat = now + min(self._every, _AGAIN_SECONDS)

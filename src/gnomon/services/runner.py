@@ -15,6 +15,7 @@ from gnomon.domain.errors import Unavailable
 from gnomon.domain.grant import Grant
 from gnomon.domain.ids import Kind
 from gnomon.domain.instants import SECOND
+from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.attempt import Attempts
@@ -108,6 +109,7 @@ class Runner:
             self._place_freed()
         if not grants:
             return
+        failpoints.reach("open.granted")
         loop = asyncio.get_running_loop()
 
         def lost(run_id: str) -> None:
@@ -159,7 +161,9 @@ class Runner:
         """A claim under which nothing was sent goes back to the queue as if it had not been made."""
         held = [(work.grant.run_id, work.grant.fence)]
         try:
-            await self._database.write(lambda tx: give_back(tx, self._process_id, held))
+            await failpoints.through(
+                "giveback", self._database.write, lambda tx: give_back(tx, self._process_id, held)
+            )
         except Unavailable as error:
             _log.warning("claim_left_to_the_lease", run_id=work.grant.run_id, error=error.message)
         finally:
@@ -192,7 +196,7 @@ class Runner:
             return await claim_runs(tx, self._gates, self._process_id, claim_id, places, taken_at)
 
         try:
-            return await self._database.write(work)
+            return await failpoints.through("take", self._database.write, work)
         except Unavailable:
             self._lost_claims.doubt(claim_id)
             raise

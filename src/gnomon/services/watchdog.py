@@ -12,6 +12,7 @@ import structlog
 from gnomon.domain.audit import Action
 from gnomon.domain.instants import SECOND
 from gnomon.domain.run import RunError, RunStatus
+from gnomon.ports import failpoints
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.clock_guard import ClockGuard, Jump
 from gnomon.services.settling import Closed, settle
@@ -85,7 +86,7 @@ class Watchdog:
         """Close or resume every expired run, in bounded batches."""
         lost = resumed = 0
         while True:
-            batch, found = await self._database.write(self._sweep_batch)
+            batch, found = await failpoints.through("sweep", self._database.write, self._sweep_batch)
             lost += batch.lost
             resumed += batch.resumed
             if found < BATCH or batch == Swept():

@@ -135,6 +135,11 @@ def _at_odds(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
             f"at least as long as its run is kept. Use {settings.history_days} or more."
         )
         yield ("ledger_days", "history_days"), text
+    if settings.production and settings.failpoints:
+        yield (
+            ("failpoints", "production"),
+            "Failpoints break this process on purpose; production mode takes none.",
+        )
     if settings.production:
         text = "Production mode needs PostgreSQL, which is not in this version. Unset it, and run on SQLite."
         yield ("production", "database_url"), text

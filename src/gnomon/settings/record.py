@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 from pydantic import Field, PrivateAttr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from gnomon.domain.failpoint import parse
+
 PREFIX = "GNOMON_"
 
 
@@ -93,6 +95,11 @@ class Settings(BaseSettings):
     production: bool = Field(
         default=False, description="Production mode: refuses to start while anything it needs is missing."
     )
+    failpoints: str = Field(
+        default="",
+        description="For tests of the program alone: where this process is killed, stopped, held up or failed. "
+        "Production mode refuses it.",
+    )
     log_level: LogLevel = Field(default=LogLevel.INFO, description="The least grave event that is logged.")
     log_format: LogFormat = Field(
         default=LogFormat.AUTO,
@@ -120,6 +127,12 @@ class Settings(BaseSettings):
         if fault is not None:
             raise ValueError(fault)
         return url
+
+    @field_validator("failpoints")
+    @classmethod
+    def _are_failpoints(cls, text: str) -> str:
+        parse(text)
+        return text
 
     @property
     def database_path(self) -> Path:
