@@ -86,9 +86,9 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 def runtime_to_json(spec: RuntimeSpec) -> dict[str, Any]:
     """The stored and outer form of a runtime, with its ``kind``; optional parts that are empty are left out."""
-    given = {
-        name: value for name, value in asdict(spec).items() if value is not None and value not in ({}, ())
-    }
+    given = {name: value for name, value in asdict(spec).items() if value is not None and value != {}}
+    if "argv" in given:
+        given["argv"] = list(given["argv"])  # it is read again as JSON would be, where a tuple is no list
     return {"kind": _NAMES[type(spec)], **given}
 
 

@@ -147,6 +147,21 @@ async def test_a_runtime_is_replaced_whole(admin: httpx2.AsyncClient) -> None:
     assert (partial.status_code, partial.json()["errors"][0]["field"]) == (422, "runtime.kind")
 
 
+async def test_an_edit_that_names_no_runtime_leaves_each_kind_as_it_is(admin: httpx2.AsyncClient) -> None:
+    """CONTRACT: a patch says what changes, and what it doesn't name stays."""
+    runtimes: list[dict[str, Any]] = [
+        {"kind": "command", "argv": ["cat", "-"], "cwd": "/", "env": {"LANG": "C"}},
+        {"kind": "llm", "model": "test", "settings": {"temperature": 0}},
+        {"kind": "role", "role": "builder"},
+    ]
+    for runtime in runtimes:
+        slug = runtime["kind"]
+        assert (await admin.post("/v1/agents", json={"slug": slug, "runtime": runtime})).status_code == 201
+        edited = await admin.patch(f"/v1/agents/{slug}", json={"timeout_seconds": 7})
+        assert edited.status_code == 200, edited.text
+        assert edited.json()["runtime"] == runtime
+
+
 async def test_a_slug_does_not_change(admin: httpx2.AsyncClient) -> None:
     await admin.post("/v1/agents", json=AGENT)
     answer = await admin.patch("/v1/agents/writer", json={"slug": "author"})

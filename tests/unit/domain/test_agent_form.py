@@ -1,22 +1,66 @@
 """The forms of agents, teams and calendars: what may be written, and that reading gives it back (CONTRACT)."""
 
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
 from gnomon.domain import agent_form, calendar, team_form
 from gnomon.domain.agent import (
+    Agent,
     CommandRuntime,
     HttpRuntime,
     LlmRuntime,
     PythonRuntime,
     RoleRuntime,
     RuntimeSpec,
+    runtime_from_json,
+    runtime_to_json,
 )
+from gnomon.domain.calendar import Calendar
 from gnomon.domain.form import Form
-from gnomon.domain.team import Node
+from gnomon.domain.invocation import Limits
+from gnomon.domain.team import Node, Team
 
 PYTHON = {"kind": "python", "path": "m:f"}
+DAY = datetime(2026, 11, 29, tzinfo=UTC)
+STAMPS: dict[str, Any] = {
+    "version": 3,
+    "created_at": DAY,
+    "created_by": "ada",
+    "updated_at": DAY.replace(day=30),
+}
+SHOWN = {
+    "version": 3,
+    "created_at": "2026-11-29T00:00:00Z",
+    "created_by": "ada",
+    "updated_at": "2026-11-30T00:00:00Z",
+}
+AGENT = Agent(
+    id="agt_1",
+    slug="writer",
+    name="Writer",
+    runtime=CommandRuntime(("cat", "-"), None, {"LANG": "C"}),
+    timeout_seconds=60,
+    daily_cap=None,
+    limits=Limits(output_bytes=1_000, cost=0.5),
+    enabled=False,
+    secret="whsec_hidden",
+    **STAMPS,
+)
+TEAM = Team(
+    id="tea_1",
+    slug="desk",
+    name="Desk",
+    nodes=(Node("a", "writer", "{{query}}"), Node("b", "editor", "{{nodes.a.output}}", ("a",))),
+    output="b",
+    daily_cap=5,
+    limits=Limits(),
+    enabled=True,
+    **STAMPS,
+)
+HOLIDAYS = Calendar("cal_1", "de", "Germany", (date(2026, 12, 25), date(2026, 12, 26)), **STAMPS)
 
 
 def faults_of(read: Any, written: dict[str, Any]) -> set[str]:
@@ -53,6 +97,8 @@ def test_each_runtime_of_the_contract_is_read(written: dict[str, Any], spec: Run
     draft = agent_form.read(form)
     assert form.faults == []
     assert draft.runtime == spec
+    assert runtime_from_json(runtime_to_json(spec)) == spec
+    assert runtime_to_json(spec) == written, "what was left out stays out"
 
 
 @pytest.mark.parametrize(
@@ -88,6 +134,8 @@ def test_each_runtime_of_the_contract_is_read(written: dict[str, Any], spec: Run
         ),
         ({"name": "…", "runtime": PYTHON}, {"slug"}),
         ({"slug": "a", "name": "a\nb", "runtime": PYTHON}, {"name"}),
+        # no second fault for a slug that only the faulty name could have given
+        ({"name": 5, "runtime": PYTHON}, {"name"}),
     ],
 )
 def test_every_fault_of_an_agent_is_at_its_field(written: dict[str, Any], fields: set[str]) -> None:
@@ -141,3 +189,38 @@ def test_the_dates_of_a_calendar_are_sorted_and_each_once() -> None:
     bad = {"slug": "de", "dates": ["2026-12-25", "20261225", "2026-02-30", "2026-W52-5", "2026-1-1"]}
     assert faults_of(calendar.read, bad) == {"dates.1", "dates.2", "dates.3", "dates.4"}
     assert faults_of(calendar.read, {"slug": "de", "dates": [1]}) == {"dates.0"}
+
+
+def test_what_is_read_of_an_agent_can_be_written_again() -> None:
+    """SCH-13: an export is a document that can be applied."""
+    form = Form(agent_form.to_written(AGENT))
+    draft = agent_form.read(form)
+    assert form.faults == []
+    assert replace(AGENT, **{name: getattr(draft, name) for name in draft.__slots__}) == AGENT
+
+
+def test_the_secret_of_an_agent_is_shown_only_where_it_is_handed_over() -> None:
+    """CONTRACT, "Agent": made by the centre and shown once."""
+    shown = agent_form.to_json(AGENT)
+    assert shown == {"id": "agt_1", **agent_form.to_written(AGENT), **SHOWN}
+    assert shown["limits"] == {"output_bytes": 1_000, "model_calls": None, "cost": 0.5}
+    assert agent_form.to_json(AGENT, secret="whsec_hidden") == shown | {"secret": "whsec_hidden"}
+
+
+def test_what_is_read_of_a_team_can_be_written_again() -> None:
+    """SCH-13."""
+    form = Form(team_form.to_written(TEAM))
+    draft = team_form.read(form)
+    assert form.faults == []
+    read = {name: getattr(draft, name) for name in draft.__slots__ if name != "whole"}
+    assert replace(TEAM, **read) == TEAM
+    assert team_form.to_json(TEAM) == {"id": "tea_1", **team_form.to_written(TEAM), **SHOWN}
+
+
+def test_what_is_read_of_a_calendar_can_be_written_again() -> None:
+    """SCH-13."""
+    form = Form(calendar.to_written(HOLIDAYS))
+    draft = calendar.read(form)
+    assert form.faults == []
+    assert replace(HOLIDAYS, **{name: getattr(draft, name) for name in draft.__slots__}) == HOLIDAYS
+    assert calendar.to_json(HOLIDAYS) == {"id": "cal_1", **calendar.to_written(HOLIDAYS), **SHOWN}
