@@ -1,11 +1,16 @@
 """API keys: what their text says, and what is stored of it (SEC-3)."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gnomon.domain.api_key import (
     RANDOM_BITS,
+    ApiKey,
     KeyKind,
     hashed,
     hint_of,
@@ -14,7 +19,7 @@ from gnomon.domain.api_key import (
     read_text,
     seal_of,
 )
-from gnomon.domain.api_key_form import read_new
+from gnomon.domain.api_key_form import read_new, read_patch, to_json
 from gnomon.domain.form import Form
 from gnomon.domain.ids import is_slug
 from gnomon.domain.target import Target, TargetKind
@@ -109,3 +114,61 @@ def test_a_key_is_bound_to_one_target_or_to_scopes(written: dict[str, object], f
     form = Form(written)
     read_new(form)
     assert {fault.field for fault in form.faults} == fields
+
+
+DAY = datetime(2026, 11, 29, tzinfo=UTC)
+MADE = ApiKey(
+    id="key_1",
+    name="reporting",
+    hint="q7xz",
+    scopes=(),
+    target=Target(TargetKind.TEAM, "tea_1"),
+    created_at=DAY,
+    created_by="ada",
+    expires_at=DAY.replace(month=12),
+    last_used_at=None,
+    revoked_at=None,
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "name", "expires_at"),
+    [
+        ({}, "reporting", MADE.expires_at),
+        ({"name": "n"}, "n", MADE.expires_at),
+        ({"name": None}, "", MADE.expires_at),
+        ({"expires_at": None}, "reporting", None),
+        ({"expires_at": "2027-01-01T00:00:00Z"}, "reporting", datetime(2027, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_a_patch_changes_name_and_expiry_where_it_names_them(
+    written: dict[str, Any], name: str, expires_at: datetime | None
+) -> None:
+    form = Form(written)
+    assert read_patch(form, MADE) == (name, expires_at)
+    assert form.faults == []
+
+
+def test_what_a_key_may_do_never_changes() -> None:
+    """SEC-3: another reach is another key."""
+    form = Form({"scopes": ["*"], "target": None, "revoked_at": None})
+    read_patch(form, MADE)
+    assert {fault.field for fault in form.faults} == {"scopes", "target", "revoked_at"}
+
+
+def test_the_text_of_a_key_is_in_the_answer_to_its_creation_alone() -> None:
+    """SEC-3: shown once."""
+    assert to_json(MADE, "gnk_text")["key"] == "gnk_text"
+    assert to_json(MADE) == {
+        "id": "key_1",
+        "name": "reporting",
+        "hint": "q7xz",
+        "scopes": [],
+        "target": {"kind": "team", "id": "tea_1"},
+        "created_at": "2026-11-29T00:00:00Z",
+        "created_by": "ada",
+        "expires_at": "2026-12-29T00:00:00Z",
+        "last_used_at": None,
+        "revoked_at": None,
+    }
+    assert to_json(replace(MADE, target=None, scopes=("*",)))["target"] is None

@@ -40,6 +40,18 @@ def outcome(given: Any) -> Definition | Invalid:
         return error
 
 
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("a\x00b", "must not hold the character U+0000"),
+        ("a\ud800b", "holds half a character (a lone surrogate)"),
+    ],
+)
+def test_a_query_that_no_database_keeps_whole_is_refused(query: str, message: str) -> None:
+    """Reliability 69: refused with the reason, never cut and never a failure later on."""
+    assert faults(LEAST | {"query": query}) == {"query": message}
+
+
 def test_the_defaults_are_those_of_the_specification() -> None:
     """SCH-14."""
     found = parse(LEAST)

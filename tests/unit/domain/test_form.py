@@ -44,6 +44,26 @@ def test_an_integer_is_a_whole_number_in_its_range_and_nothing_like_one(value: A
     assert len(form.faults) == 1
 
 
+@pytest.mark.parametrize(("value", "read"), [(0, 0.0), (9, 9.0), (0.5, 0.5)])
+def test_a_number_may_be_whole_or_not(value: float, read: float) -> None:
+    form = Form({"n": value})
+    assert form.number("n", 0, 9) == read
+    assert form.faults == []
+
+
+@pytest.mark.parametrize("value", [True, "5", -0.1, 9.01, float("nan"), float("inf")])
+def test_what_is_no_number_of_the_range_is_refused(value: Any) -> None:
+    form = Form({"n": value})
+    assert form.number("n", 0, 9) is None
+    assert list(faults_of(form)) == ["n"]
+
+
+def test_a_form_without_a_fault_is_let_through() -> None:
+    form = Form({"a": "x"})
+    assert form.text("a", 1, 8) == "x"
+    form.finish()
+
+
 @pytest.mark.parametrize("value", [1, 0, "true", [], {}])
 def test_a_boolean_is_true_or_false_alone(value: Any) -> None:
     form = Form({"b": value})

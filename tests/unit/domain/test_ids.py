@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnomon.domain.ids import Kind, is_id, is_slug, make_id, sibling
+from gnomon.domain.ids import Kind, is_id, is_slug, make_id, make_process_id, sibling
 
 MILLIS = 1_796_000_000_000
 
@@ -23,6 +23,14 @@ def test_the_bits_are_read_in_crockford_base_32() -> None:
 
 def test_only_52_random_bits_are_used_so_that_the_instant_stays_readable() -> None:
     assert make_id(Kind.RUN, MILLIS, 2**60 + 5) == make_id(Kind.RUN, MILLIS, 5)
+
+
+def test_a_process_is_named_by_fifty_random_bits_and_nothing_else() -> None:
+    """RUN-5a: neither the host nor the instant is in the name."""
+    assert make_process_id(0) == "prc_" + "0" * 10
+    assert make_process_id(33) == "prc_" + "0" * 8 + "11"
+    assert make_process_id(2**50 - 1) == "prc_" + "z" * 10
+    assert make_process_id(2**50 + 33) == make_process_id(33)
 
 
 def test_prefixes_are_three_letters_and_distinct() -> None:

@@ -35,6 +35,11 @@ def test_a_sound_graph_has_no_fault_tgt_3() -> None:
     assert found == []
 
 
+def test_a_node_may_be_sent_text_that_uses_nothing_tgt_3() -> None:
+    assert faults(node("z", query="Say good morning.")) == []
+    assert faults(node("z", query="a lone { brace }} is no placeholder")) == []
+
+
 def test_one_node_alone_is_a_team() -> None:
     assert faults(node("z")) == []
 
