@@ -18,6 +18,7 @@ from gnomon.domain.grant import Grant
 from gnomon.domain.invocation import Result, TargetFailure, Usage
 from gnomon.domain.limits import breach
 from gnomon.domain.run import RunError, RunStatus, preview
+from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.settling import Closed, settle
@@ -114,7 +115,7 @@ class Closing:
         """Write a batch, come what may; the runs whose ending landed."""
         for pause in (*RETRY_SECONDS, None):
             try:
-                return await self._database.write(lambda tx: _close(tx, endings))
+                return await failpoints.through("close", self._database.write, lambda tx: _close(tx, endings))
             except Unavailable as error:
                 if error.code == "stopping" or pause is None:
                     break

@@ -18,6 +18,7 @@ from gnomon.domain.errors import Unavailable
 from gnomon.domain.grant import Grant
 from gnomon.domain.ids import Kind
 from gnomon.domain.instants import SECOND
+from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.gates import Gates
@@ -130,7 +131,9 @@ class Dispatcher:
         claim_id = self._mint.make(Kind.CLAIM)
         scan = _Scan()
         try:
-            scan = await self._database.write(lambda tx: self._claim(tx, claim_id, places))
+            scan = await failpoints.through(
+                "claim", self._database.write, lambda tx: self._claim(tx, claim_id, places)
+            )
         except Unavailable:
             self._lost_claims.doubt(claim_id)
             raise
@@ -180,6 +183,7 @@ class Dispatcher:
         scan.queued = len(new) - len(scan.taken)
         if new:
             await runs.insert(tx, new)
+        failpoints.reach("claim.recorded")
         await slots.advance(tx, [plan.advance for plan in plans])
         await audit.append_many(tx, [entry for plan in plans for entry in plan.audit])
         for plan in plans:

@@ -4,8 +4,11 @@ What such a claim had taken is given back to the queue before anything else is c
 length of a lease in the name of a process that knows nothing of it.
 """
 
+from functools import partial
+
 import structlog
 
+from gnomon.ports import failpoints
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.claiming import give_back
 from gnomon.stores import runs
@@ -35,7 +38,8 @@ class LostClaims:
         """
         while self._ids:
             claim_id = self._ids[0]
-            taken = await self._database.write(lambda tx, claim_id=claim_id: self._give_back(tx, claim_id))  # type: ignore[misc]
+            give_back_claim = partial(self._give_back, claim_id=claim_id)
+            taken = await failpoints.through("giveback", self._database.write, give_back_claim)
             self._ids.pop(0)
             if taken:
                 _log.warning("lost_claim_given_back", claim_id=claim_id, runs=taken)
