@@ -148,8 +148,27 @@ def test_a_database_url_names_a_file(url: str, path: str) -> None:
 @pytest.mark.parametrize(
     ("url", "hint"),
     [
-        ("postgresql://me:secret@db/x", "not in this version"),
-        ("postgres://me:secret@db/x", "not in this version"),
+        ("postgresql://me:secret@db", "Name one database"),
+        ("postgresql://me:secret@db/", "Name one database"),
+        ("postgresql://me:secret@db/x/y", "Name one database"),
+        ("postgresql:me:secret@db/x", "Write it as"),
+        ("postgresql://me:sec@ret@db/x", "%40"),
+        ("postgresql://me:secret#1@db/x", "%23"),
+        ("postgresql://me:secret@db:port/x", "from 1 to 65535"),
+        ("postgresql://me:secret@db:0/x", "from 1 to 65535"),
+        ("postgresql://me:secret@a:1,b:70000/x", "from 1 to 65535"),
+        ("postgresql://me:secret@:5432/x", "before its port"),
+        ("postgresql:///x", "Name the host"),
+        ("postgresql://me@db/x?password=secret", "no option 'password'"),
+        ("postgresql://me:secret@db/x?shcema=a", "Did you mean schema?"),
+        ("postgresql://me:secret@db/x?schema=", "a to z"),
+        ("postgresql://me:secret@db/x?schema=A", "a to z"),
+        ("postgresql://me:secret@db/x?schema=a;drop", "a to z"),
+        ("postgresql://me:secret@db/x?schema=pg_temp", "a to z"),
+        ("postgresql://me:secret@db/x?schema=" + "a" * 64, "63 letters"),
+        ("postgresql://me:secret@db/x?target_session_attrs=standby", "Gnomon writes"),
+        ("postgresql://me:secret@db/x?sslmode=maybe", "verify-full"),
+        ("postgresql://me:secret@db/x?statement_cache_size=-1", "whole number"),
         ("mysql://me:secret@db/x", "sqlite:///gnomon.db"),
         ("gnomon.db", "sqlite:///gnomon.db"),
         ("sqlite://gnomon.db", "Three slashes"),
@@ -165,6 +184,30 @@ def test_a_database_that_can_not_be_is_refused_without_showing_its_password(
     text = faults()["GNOMON_DATABASE_URL"]
     assert hint in text
     assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("postgresql://me:s3cr%40t@db:5432/x", "postgresql://me@db:5432/x"),
+        ("postgres://me@db/x?schema=a_1", "postgres://me@db/x?schema=a_1"),
+        (
+            "postgresql://me:s3cret@a:1,[::1]:2,c/x?target_session_attrs=primary&sslpassword=s3cret",
+            "postgresql://me@a:1,[::1]:2,c/x?target_session_attrs=primary",
+        ),
+        ("postgresql:///x?host=/run/postgresql&statement_cache_size=0", None),
+        ("postgresql://me@db/x?passfile=/home/me/pass&sslmode=verify-full", None),
+    ],
+)
+def test_a_postgresql_url_is_shown_without_its_password(url: str, place: str | None) -> None:
+    """OPS-5, OPS-6: neither the inventory nor a printed record has it."""
+    settings = Settings(database_url=url)
+    assert settings.is_postgres
+    assert settings.database_url == url
+    assert settings.database_place == place or url
+    told = f"{settings!r} {settings} {[entry for entry in inventory(settings) if 'database' in entry.name]}"
+    assert "s3cr" not in told
+    assert settings.database_place in told
 
 
 def test_a_settings_file_that_can_not_be_read_is_one_fault(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,6 +236,8 @@ def test_production_mode_refuses_to_start_without_what_it_needs(monkeypatch: pyt
     """OPS-4."""
     monkeypatch.setenv("GNOMON_PRODUCTION", "true")
     assert "PostgreSQL" in faults()["GNOMON_PRODUCTION"]
+    monkeypatch.setenv("GNOMON_DATABASE_URL", "postgresql://me@db/x")
+    assert load().production
 
 
 def test_the_inventory_has_type_range_default_and_meaning_for_each_setting() -> None:

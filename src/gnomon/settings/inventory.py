@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from gnomon.settings.database import shown
 from gnomon.settings.record import Settings, variable
 
 
@@ -35,7 +36,7 @@ def inventory(settings: Settings) -> Iterator[Entry]:
             range=bounds,
             default=field.default,
             meaning=field.description or "",
-            value=getattr(settings, name),
+            value=shown(settings.database_url) if name == "database_url" else getattr(settings, name),
             origin=settings.origin(name),
         )
 

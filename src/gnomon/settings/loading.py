@@ -140,6 +140,6 @@ def _at_odds(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
             ("failpoints", "production"),
             "Failpoints break this process on purpose; production mode takes none.",
         )
-    if settings.production:
-        text = "Production mode needs PostgreSQL, which is not in this version. Unset it, and run on SQLite."
+    if settings.production and not settings.is_postgres:
+        text = "Production mode needs PostgreSQL: name one with GNOMON_DATABASE_URL, or unset this and run on SQLite."
         yield ("production", "database_url"), text

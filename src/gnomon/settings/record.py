@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, PrivateAttr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gnomon.domain.failpoint import parse
+from gnomon.settings import database
 
 PREFIX = "GNOMON_"
 
@@ -37,7 +37,9 @@ class Settings(BaseSettings):
 
     database_url: str = Field(
         default="sqlite:///gnomon.db",
-        description="The database: sqlite:///file.db from the working directory, sqlite:////var/lib/gnomon.db absolute.",
+        repr=False,
+        description="The database: sqlite:///file.db from the working directory, sqlite:////var/lib/gnomon.db absolute, "
+        "or postgresql://user:password@host:port/name, with ?schema= for a schema of its own.",
     )
     host: str = Field(default="127.0.0.1", min_length=1, description="The address that HTTP listens on.")
     port: int = Field(
@@ -123,7 +125,7 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _is_a_database(cls, url: str) -> str:
-        fault = _database_fault(url)
+        fault = database.fault_of(url)
         if fault is not None:
             raise ValueError(fault)
         return url
@@ -137,7 +139,17 @@ class Settings(BaseSettings):
     @property
     def database_path(self) -> Path:
         """The SQLite file, relative to the working directory or absolute."""
-        return Path(unquote(urlsplit(self.database_url).path.removeprefix("/")))
+        return Path(database.file_of(self.database_url))
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether the database is on a PostgreSQL server."""
+        return database.is_postgres(self.database_url)
+
+    @property
+    def database_place(self) -> str:
+        """Where the database is, for people and for the log: a file, or an address without its password."""
+        return database.shown(self.database_url) if self.is_postgres else database.file_of(self.database_url)
 
     @property
     def dispatches(self) -> bool:
@@ -167,20 +179,3 @@ class Settings(BaseSettings):
 def variable(name: str) -> str:
     """The environment variable of a setting."""
     return PREFIX + name.upper()
-
-
-def _database_fault(url: str) -> str | None:
-    parts = urlsplit(url)
-    if parts.scheme in ("postgres", "postgresql"):
-        return "PostgreSQL is not in this version. Use sqlite:///FILE."
-    if parts.scheme != "sqlite":
-        return (
-            f"A database is named by a URL: sqlite:///{'gnomon.db' if parts.scheme else url or 'gnomon.db'}."
-        )
-    if parts.netloc:
-        return "Three slashes before a file (sqlite:///gnomon.db), four before an absolute path."
-    if parts.path in ("", "/") or ":memory:" in parts.path:
-        return "Name a file (sqlite:///gnomon.db): what is due must outlive the process."
-    if parts.query or parts.fragment:
-        return "A SQLite URL takes no options: nothing may follow the name of the file."
-    return None
