@@ -49,7 +49,7 @@ class Loop:
     async def stop(self) -> None:
         """Let a tick that is under way end, and stop."""
         self._stopping.set()
-        self._wakeup.notify()
+        self._wakeup.wake()
         if self._task is not None:
             await self._task
 

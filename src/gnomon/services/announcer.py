@@ -1,0 +1,169 @@
+"""Telling the other processes of a database that something changed, and hearing them: a wakeup, never the truth (OPS-1).
+
+It stands over the bounded poll of the loops: while the line is down, or behind a pooler that swallows what is rung, work
+waits for a tick and nothing else changes. Nothing here is called inside a transaction. It knows lines, not databases.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+import structlog
+
+from gnomon.domain.errors import Unavailable
+from gnomon.ports.clock import Clock
+from gnomon.ports.wakeup import Line, OpenLine
+
+_log = structlog.get_logger()
+# Between two rings of one process, and between two wakeups by what it hears. The longer one is for processes that ring
+# without a pause: whoever hears them is awake anyway, and each wakeup costs it a look.
+SHORTEST_SECONDS, LONGEST_SECONDS = 0.003, 0.024
+# A line that died without a word (a lost peer, a silent firewall) is found out by this.
+CHECK_SECONDS = 60.0
+CALL_SECONDS = 5.0
+FLUSH_SECONDS = 1.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 15.0
+
+
+class Spacing:
+    """How close two of a kind may follow: at once after quiet, and ever further apart without one."""
+
+    def __init__(self, shortest: float = SHORTEST_SECONDS, longest: float = LONGEST_SECONDS) -> None:
+        self._shortest = shortest
+        self._longest = longest
+        self._gap = shortest
+        self._last = float("-inf")
+
+    def wait(self, now: float) -> float:
+        """Seconds until the next one, from ``now`` (monotonic)."""
+        return max(0.0, self._last + self._gap - now)
+
+    def passed(self, now: float) -> None:
+        """One went through."""
+        crowded = now - self._last < 2 * self._gap
+        self._gap = min(2 * self._gap, self._longest) if crowded else self._shortest
+        self._last = now
+
+
+class Announcer:
+    """One process's end of the line. ``announce`` works before ``start`` too, for a process that only tells."""
+
+    def __init__(self, open_line: OpenLine, clock: Clock, on_heard: Callable[[], None]) -> None:
+        self._open_line = open_line
+        self._clock = clock
+        self._on_heard = on_heard
+        self._pending = False
+        self._lost = False
+        self._stop = asyncio.Event()
+        self._stir = asyncio.Event()  # an announcement, a lost line, the stop
+        self._task: asyncio.Task[None] | None = None
+        self._sending, self._hearing = Spacing(), Spacing()
+        self._wake_at: asyncio.TimerHandle | None = None
+        self.connected = False
+
+    def announce(self) -> None:
+        """Ring soon, on the event loop; any number of calls until then are one ring."""
+        self._pending = True
+        self._stir.set()
+        self.start()
+
+    def start(self) -> None:
+        """Open the line and listen, from now on."""
+        if self._task is None and not self._stop.is_set():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="gnomon-announce")
+
+    async def stop(self) -> None:
+        """Ring what is still to be rung, for a moment, and hang up."""
+        self._stop.set()
+        self._stir.set()
+        if self._task is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._task, FLUSH_SECONDS)
+        if self._wake_at is not None:
+            self._wake_at.cancel()
+
+    async def _run(self) -> None:
+        pause, warned, heard_before = _FIRST_PAUSE, False, False
+        while True:
+            self._lost = False
+            try:
+                async with asyncio.timeout(CALL_SECONDS):
+                    line = await self._open_line(self._heard, self._hung_up)
+            except Exception as error:
+                if not warned:
+                    _log.warning("wakeup_line_down", error=_words(error))
+                warned = True
+            else:
+                if warned or heard_before:
+                    self._on_heard()  # whatever was rung in between was not heard
+                if warned:
+                    _log.info("wakeup_line_up")
+                pause, warned, heard_before, self.connected = _FIRST_PAUSE, False, True, True
+                await self._hold(line)
+                self.connected = False
+            if await _within(self._stop, pause * random.uniform(0.5, 1.0)):  # noqa: S311 - spreads, guards nothing
+                return
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _hold(self, line: Line) -> None:
+        """Ring and listen until the line is lost or no longer needed."""
+        try:
+            while not self._lost:
+                self._stir.clear()
+                if self._pending:
+                    await self._ring(line)
+                elif self._stop.is_set():
+                    return
+                elif not await _within(self._stir, CHECK_SECONDS):
+                    async with asyncio.timeout(CALL_SECONDS):
+                        await line.check()
+        except Exception as error:
+            _log.warning("wakeup_line_lost", error=_words(error))
+        finally:
+            await line.close()
+
+    async def _ring(self, line: Line) -> None:
+        wait = self._sending.wait(self._clock.monotonic())
+        if wait > 0 and not self._stop.is_set():
+            await self._clock.wait(wait)
+        self._pending = False
+        self._sending.passed(self._clock.monotonic())
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                await line.ring()
+        except BaseException:
+            self._pending = True
+            raise
+
+    def _hung_up(self) -> None:
+        self._lost = True
+        self._stir.set()
+
+    def _heard(self) -> None:
+        """Another process rang: wake at once after quiet, else when the spacing allows it, and once for all of them."""
+        if self._wake_at is not None:
+            return
+        wait = self._hearing.wait(self._clock.monotonic())
+        if wait > 0:
+            self._wake_at = asyncio.get_running_loop().call_later(wait, self._wake)
+        else:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._wake_at = None
+        self._hearing.passed(self._clock.monotonic())
+        self._on_heard()
+
+
+async def _within(event: asyncio.Event, seconds: float) -> bool:
+    """Whether the event comes within ``seconds``."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {CALL_SECONDS:g} s"
+    return error.message if isinstance(error, Unavailable) else f"{type(error).__name__}: {error}"
