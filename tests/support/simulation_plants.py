@@ -6,7 +6,7 @@ Each plant is a context manager that yields the queries to replace; whatever it 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -40,9 +40,9 @@ def _without(name: str, *guards: str) -> dict[str, Query]:
     text = query.text
     for guard in guards:
         assert text.count(guard) == 1, f"{guard!r} is not in {name} any more"
-        text = text.replace(guard, "1")
-    parameters = tuple(p for p in query.parameters if re.search(rf":{p}\b", text))
-    return {name: Query(name, text, parameters)}
+        text = text.replace(guard, "true")
+    used = tuple(p for p in query.parameters if query.rows or re.search(rf":{p}\b", text))
+    return {name: replace(query, statements=(text,), parameters=used)}
 
 
 @contextmanager
@@ -59,7 +59,9 @@ def unguarded_claim() -> Iterator[Changed]:
         stale = seen.pop()
         fences = {
             row[0]: row[1]
-            for row in await tx.many("runs.grant_fence", [{"schedule_id": s} for _, s in stale if s])
+            for row in await tx.many(
+                "runs.grant_fence", [{"schedule_id": s, "grants": 1} for s in {s for _, s in stale if s}]
+            )
         }
         rows = [
             {"id": run_id, "owner": owner, "claim_id": claim_id, "fence": fences.get(schedule_id, 0)}
@@ -129,7 +131,7 @@ def host_as_identity() -> Iterator[Changed]:
     start = queries.load("sqlite")["processes.start"]
     again = "ON CONFLICT (id) DO UPDATE SET heartbeat_at = now_us(), stopped_at = NULL"
     with patch.object(Mint, "process", lambda _: _ONE_HOST):
-        yield {"processes.start": Query(start.name, f"{start.text} {again}", start.parameters)}
+        yield {"processes.start": replace(start, statements=(f"{start.text} {again}",))}
 
 
 @contextmanager

@@ -2,6 +2,10 @@
 
 A query starts at ``-- name: <words>`` and is called ``<noun>.<words>``. Parameters are ``:name``. ``@lease_seconds``
 is replaced by the domain's formula (DSP-4). An engine's own folder (``sqlite/sql``) replaces a query of the same name.
+
+A query with a line ``-- rows: <column> <kind>, ...`` is a *set query*: it runs once for a whole list of rows, which it
+reads ``FROM @rows``, with ``:column`` for a column of the row at hand. Several statements in it, separated by ``;``,
+run one after the other over the same rows. How the rows get in is the engine's affair.
 """
 
 import re
@@ -9,21 +13,42 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import NamedTuple
 
 from gnomon.domain.lease import LEASE_SECONDS_SQL
 
 _NAME = re.compile(r"^--\s*name:\s*(\w+)\s*$")
+_ROWS = re.compile(r"^--\s*rows:\s*(.+?),?\s*$")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
+ROWS = "@rows"
+_KINDS = frozenset({"text", "int", "real"})
 _MACROS = {"@lease_seconds": LEASE_SECONDS_SQL}
+
+
+class Column(NamedTuple):
+    """One column of the rows of a set query; ``kind`` is ``text``, ``int`` or ``real``."""
+
+    name: str
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One statement: its name, its text, its parameters in the order of their first use."""
+    """A named query: its statements (one, unless it is a set query), its parameters in the order of their first use.
+
+    ``rows`` are the columns of a set query; empty for any other.
+    """
 
     name: str
-    text: str
+    statements: tuple[str, ...]
     parameters: tuple[str, ...]
+    rows: tuple[Column, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The statement of a query that has one."""
+        (only,) = self.statements
+        return only
 
 
 def load(engine: str) -> Mapping[str, Query]:
@@ -49,13 +74,29 @@ def _parse(file: Traversable) -> dict[str, Query]:
             if name in blocks:
                 raise ValueError(f"{name} stands twice in {file.name}")
             current = blocks.setdefault(name, [])
-        elif current is not None and not line.lstrip().startswith("--"):
+        elif current is not None and (_ROWS.match(line) or not line.lstrip().startswith("--")):
             current.append(line)
-    return {name: _query(name, "\n".join(lines)) for name, lines in blocks.items()}
+    return {name: _query(name, lines) for name, lines in blocks.items()}
 
 
-def _query(name: str, text: str) -> Query:
+def _query(name: str, lines: list[str]) -> Query:
+    given = ", ".join(match.group(1) for line in lines if (match := _ROWS.match(line)))
+    text = "\n".join(line for line in lines if not _ROWS.match(line))
     for macro, value in _MACROS.items():
         text = text.replace(macro, value)
-    text = text.strip().rstrip(";")
-    return Query(name, text, tuple(dict.fromkeys(PARAMETER.findall(text))))
+    parameters = tuple(dict.fromkeys(PARAMETER.findall(text)))
+    if not given:
+        return Query(name, (text.strip().rstrip(";"),), parameters)
+    rows = tuple(_column(name, column) for column in given.split(","))
+    missing = set(parameters) - {column.name for column in rows}
+    if missing:
+        raise ValueError(f"{name} uses {sorted(missing)}, which its rows don't have")
+    statements = tuple(statement.strip() for statement in text.split(";") if statement.strip())
+    return Query(name, statements, tuple(column.name for column in rows), rows)
+
+
+def _column(name: str, text: str) -> Column:
+    column, _, kind = text.strip().partition(" ")
+    if kind not in _KINDS:
+        raise ValueError(f"{name}: the column {column} of its rows has the kind {kind!r}")
+    return Column(column, kind)

@@ -4,6 +4,7 @@ Each write by a holder is one conditional statement that carries its fence; what
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -57,8 +58,9 @@ def _inserted(run: NewRun) -> Parameters:
         "schedule_id": run.schedule_id,
         "revision": run.revision,
         "nominal_fire_at": run.nominal_fire_at,
-        # a session that is the run's own shares its tail, and is not written twice
-        "session_id": None if run.session_id[4:] == run.id[4:] else run.session_id,
+        "session_id": run.session_id,
+        "own_session": int(run.session_id[4:] == run.id[4:]),
+        "query": run.query,
         "scheduled_for": run.scheduled_for,
         "claimable_at": None if claimed else run.claimable_at,
         "waits_for": run.waits_for,
@@ -78,25 +80,20 @@ def _inserted(run: NewRun) -> Parameters:
 
 async def insert(tx: Tx, runs: Sequence[NewRun]) -> None:
     """Insert runs, each with its turn (the seed of its checkpoints) and, where it is new, its session (DSP-5)."""
-    await tx.many(
-        "runs.insert_session", [{"id": session} for session in dict.fromkeys(r.session_id for r in runs)]
-    )
-    await tx.many(
-        "runs.insert_turn",
-        [{"session_id": run.session_id, "run_id": run.id, "query": run.query} for run in runs],
-    )
     await tx.many("runs.insert", [_inserted(run) for run in runs])
 
 
 async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
     """Claim queued runs whose instant has come, the interactive before the scheduled, the oldest first (RUN-1)."""
     found = await tx.tuples("runs.claimable", limit=limit)
-    scheduled: list[Parameters] = [
-        {"schedule_id": schedule_id} for _, schedule_id in found if schedule_id is not None
-    ]
-    fences: dict[str, list[int]] = {}
-    for schedule_id, fence in await tx.many("runs.grant_fence", scheduled):
-        fences.setdefault(schedule_id, []).append(fence)
+    grants = Counter(schedule_id for _, schedule_id in found if schedule_id is not None)
+    fences = {
+        schedule_id: list(range(fence - grants[schedule_id] + 1, fence + 1))
+        for schedule_id, fence in await tx.many(
+            "runs.grant_fence",
+            [{"schedule_id": schedule_id, "grants": count} for schedule_id, count in grants.items()],
+        )
+    }
     claimed = await tx.many(
         "runs.claim",
         [
@@ -110,7 +107,7 @@ async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
         ],
     )
     rows = {row["id"]: row for row in await by_ids(tx, [row[0] for row in claimed])}
-    return [rows[run_id] for run_id, _ in claimed]
+    return [rows[run_id] for run_id, _ in found if run_id in rows]
 
 
 async def by_ids(tx: Tx, ids: Iterable[str]) -> list[Row]:
@@ -201,10 +198,20 @@ async def settle(tx: Tx, rows: Sequence[Parameters], *, parallel: bool = True) -
 
     ``parallel``: whether any of them may have run beside others of its schedule, one of which then is in flight.
     """
-    await tx.many("runs.settle", rows)
+    for wave in _waves(rows):
+        await tx.many("runs.settle", wave)
     if parallel:
         await tx.run("runs.settle_parallel", ids=json.dumps([row["schedule_id"] for row in rows]))
     await tx.run("runs.free_waiting", ids=json.dumps([row["run_id"] for row in rows]))
+
+
+def _waves(rows: Sequence[Parameters]) -> Iterable[list[Parameters]]:
+    """The rows in lists that name each schedule once: a set statement takes one row for each row that it changes."""
+    left = list(rows)
+    while left:
+        wave = {row["schedule_id"]: row for row in reversed(left)}
+        yield list(reversed(wave.values()))
+        left = [row for row in left if wave[row["schedule_id"]] is not row]
 
 
 async def streak(tx: Tx, schedule_id: str) -> Row | None:

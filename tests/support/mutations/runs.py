@@ -79,14 +79,14 @@ _QUEUE: tuple[Mutant, ...] = (
     in_query(
         "runs.grant_fence",
         "each grant takes the next fence",
-        "fence = fence + 1",
+        "fence = fence + :grants",
         "fence = fence",
         _CLAIM + "test_fences_grow_with_each_grant_over_the_runs_of_one_schedule",
     ),
     Mutant(
         "a claim comes in the order of the queue",
         "stores/runs.py",
-        "return [rows[run_id] for run_id, _ in claimed]",
+        "return [rows[run_id] for run_id, _ in found if run_id in rows]",
         "return list(rows.values())",
         _CLAIM + "test_the_interactive_come_before_the_scheduled_and_the_oldest_first",
     ),
@@ -291,8 +291,8 @@ _LOCKS: tuple[Mutant, ...] = (
     in_query(
         "runs.settle",
         "only a success clears the streak",
-        "CASE WHEN :clears THEN 0 ELSE failure_streak END",
-        "CASE WHEN :clears THEN 0 ELSE 0 END",
+        "CASE WHEN :clears = 1 THEN 0 ELSE failure_streak END",
+        "CASE WHEN :clears = 1 THEN 0 ELSE 0 END",
         _SETTLE + "test_only_a_success_clears_the_streak",
     ),
     in_query(

@@ -8,7 +8,7 @@ import pytest
 
 from gnomon.domain.lease import LEASE_SECONDS_SQL
 from gnomon.stores import queries
-from gnomon.stores.queries import Query, load
+from gnomon.stores.queries import Column, Query, load
 
 ENGINES = ("sqlite", "postgres")
 SOURCES = sorted(Path(str(files("gnomon.stores"))).rglob("*.sql"))
@@ -26,8 +26,8 @@ def test_a_query_runs_from_its_name_to_the_next(tmp_path: Path) -> None:
         "-- What the file is about.\n\n-- name: one\nSELECT :a,\n  -- a remark\n  :b, :a;\n\n--name:two\nSELECT 2;\n",
     )
     assert found == {
-        "noun.one": Query("noun.one", "SELECT :a,\n  :b, :a", ("a", "b")),
-        "noun.two": Query("noun.two", "SELECT 2", ()),
+        "noun.one": Query("noun.one", ("SELECT :a,\n  :b, :a",), ("a", "b")),
+        "noun.two": Query("noun.two", ("SELECT 2",), ()),
     }
 
 
@@ -39,7 +39,7 @@ def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
 
 def test_text_before_the_first_name_belongs_to_nobody(tmp_path: Path) -> None:
     assert parse(tmp_path, "SELECT 1;\n-- name: one\nSELECT 2;\n") == {
-        "noun.one": Query("noun.one", "SELECT 2", ())
+        "noun.one": Query("noun.one", ("SELECT 2",), ())
     }
 
 
@@ -54,12 +54,38 @@ def test_the_lease_is_the_domain_s_formula(tmp_path: Path) -> None:
     assert query.text == f"SELECT {LEASE_SECONDS_SQL} AS lease"
 
 
+def test_a_set_query_has_rows_and_may_have_several_statements(tmp_path: Path) -> None:
+    text = "-- name: one\n-- rows: a text, b int,\n-- rows: c real\nINSERT INTO t SELECT :a FROM @rows;\nUPDATE u SET b = :b FROM @rows;\n"
+    (query,) = parse(tmp_path, text).values()
+    assert query.statements == ("INSERT INTO t SELECT :a FROM @rows", "UPDATE u SET b = :b FROM @rows")
+    assert query.rows == (Column("a", "text"), Column("b", "int"), Column("c", "real"))
+    assert query.parameters == ("a", "b", "c")
+    with pytest.raises(ValueError, match="expected 1"):
+        assert query.text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("-- rows: a text\nSELECT :b FROM @rows;", r"noun\.one uses \['b'\]"),
+        ("-- rows: a blob\nSELECT :a FROM @rows;", r"the column a of its rows has the kind 'blob'"),
+    ],
+)
+def test_a_set_query_that_can_t_be_run_is_refused_when_it_is_read(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        parse(tmp_path, f"-- name: one\n{text}\n")
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_query_has_a_text_and_no_macro_left_in_it(engine: str) -> None:
     for query in load(engine).values():
-        assert query.text
-        assert "@" not in query.text, query.name
-        assert ";" not in query.text, query.name
+        for text in query.statements:
+            assert text
+            assert "@" not in text.replace("@rows", ""), query.name
+            assert ("@rows" in text) is bool(query.rows), query.name
+            assert ";" not in text, query.name
 
 
 def test_both_engines_have_the_same_queries_with_the_same_parameters() -> None:

@@ -1,8 +1,9 @@
 -- The audit log: append and read, nothing else (SEC-7).
 
 -- name: append
+-- rows: actor text, action text, subject_kind text, subject_id text, fence int, detail text
 INSERT INTO audit (at, actor, action, subject_kind, subject_id, fence, detail)
-VALUES (now_us(), :actor, :action, :subject_kind, :subject_id, :fence, :detail);
+SELECT now_us(), :actor, :action, :subject_kind, :subject_id, :fence, :detail FROM @rows;
 
 -- name: after
 SELECT seq, at, actor, action, subject_kind, subject_id, fence, detail FROM audit

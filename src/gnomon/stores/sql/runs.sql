@@ -1,24 +1,30 @@
 -- The queue and the runs: every write by a holder carries owner and fence (HOUSE rule 6).
 
 -- name: insert
+-- rows: id text, trigger_kind text, status text, priority int, target_kind text, target_id text, schedule_id text,
+-- rows: revision int, nominal_fire_at int, session_id text, own_session int, query text, scheduled_for int,
+-- rows: claimable_at int, waits_for text, parallel int, lease_seconds int, owner text, claim_id text, fence int,
+-- rows: attempt int, trace_id text, invoked_by text, api_key_id text, source text, dedup_key text
+INSERT INTO sessions (id, created_at)
+SELECT DISTINCT :session_id, now_us() FROM @rows WHERE true
+ON CONFLICT (id) DO NOTHING;
+INSERT INTO turns (session_id, run_id, query, created_at)
+SELECT :session_id, :id, :query, now_us() FROM @rows;
 INSERT INTO runs (
     id, trigger_kind, status, priority, target_kind, target_id, schedule_id, revision, nominal_fire_at, session_id,
-    scheduled_for, claimable_at, waits_for, parallel, lease_seconds, lease_until, owner, claim_id, fence, attempt, started_at,
-    trace_id, invoked_by, api_key_id, source, dedup_key
-) VALUES (
+    scheduled_for, claimable_at, waits_for, parallel, lease_seconds, lease_until, owner, claim_id, fence, attempt,
+    started_at, trace_id, invoked_by, api_key_id, source, dedup_key
+)
+SELECT
     :id, :trigger_kind, :status, :priority, :target_kind, :target_id, :schedule_id, :revision, :nominal_fire_at,
-    :session_id, :scheduled_for, :claimable_at, :waits_for, :parallel, :lease_seconds,
+    -- a session that is the run's own shares its tail, and is not written twice
+    CASE WHEN :own_session = 1 THEN NULL ELSE :session_id END,
+    :scheduled_for, :claimable_at, :waits_for, :parallel, :lease_seconds,
     CASE WHEN :owner IS NULL THEN NULL ELSE now_us() + :lease_seconds * 1000000 END,
     :owner, :claim_id, :fence, :attempt,
     CASE WHEN :owner IS NULL THEN NULL ELSE now_us() END,
     :trace_id, :invoked_by, :api_key_id, :source, :dedup_key
-);
-
--- name: insert_session
-INSERT INTO sessions (id, created_at) VALUES (:id, now_us()) ON CONFLICT (id) DO NOTHING;
-
--- name: insert_turn
-INSERT INTO turns (session_id, run_id, query, created_at) VALUES (:session_id, :run_id, :query, now_us());
+FROM @rows;
 
 -- name: claimable
 SELECT id, schedule_id FROM (
@@ -43,15 +49,18 @@ SELECT min(claimable_at) - now_us() AS wait_us FROM (
 ) AS queue;
 
 -- name: grant_fence
-UPDATE schedules SET fence = fence + 1 WHERE id = :schedule_id RETURNING id, fence;
+-- rows: schedule_id text, grants int
+UPDATE schedules SET fence = fence + :grants FROM @rows WHERE id = :schedule_id RETURNING id, fence;
 
 -- name: claim
+-- rows: id text, owner text, claim_id text, fence int
 UPDATE runs SET
     status = 'running', owner = :owner, claim_id = :claim_id, claimable_at = NULL,
     fence = CASE WHEN :fence > fence THEN :fence ELSE fence + 1 END,
     attempt = attempt + 1, started_at = coalesce(started_at, now_us()),
     attempt_at = CASE WHEN started_at IS NULL THEN NULL ELSE now_us() END,
     lease_until = now_us() + lease_seconds * 1000000, deferred = 0
+FROM @rows
 WHERE id = :id AND status = 'queued' AND claimable_at <= now_us()
 RETURNING id, fence;
 
@@ -67,11 +76,15 @@ LEFT JOIN schedules AS s ON s.id = r.schedule_id
 WHERE r.id IN (SELECT value FROM json_each(:ids));
 
 -- name: renew
+-- rows: id text, owner text, fence int
 UPDATE runs SET lease_until = now_us() + lease_seconds * 1000000
+FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
 
 -- name: close
+-- rows: id text, owner text, fence int, status text, duration_us int, model_calls int, input_tokens int,
+-- rows: output_tokens int, cost real, response_preview text, error_code text, error text
 UPDATE runs SET
     status = :status, finished_at = now_us(), duration_us = :duration_us, lease_until = NULL, claim_id = NULL,
     -- beside what the attempts before this one spent
@@ -80,6 +93,7 @@ UPDATE runs SET
     output_tokens = coalesce(output_tokens + :output_tokens, output_tokens, :output_tokens),
     cost = coalesce(cost + :cost, cost, :cost),
     response_preview = :response_preview, error_code = :error_code, error = :error
+FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
 
@@ -105,7 +119,10 @@ WHERE id = :id AND status = 'queued'
 RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence;
 
 -- name: answer
-UPDATE turns SET output = :output, answered_at = now_us() WHERE session_id = :session_id AND run_id = :run_id;
+-- rows: session_id text, run_id text, output text
+UPDATE turns SET output = :output, answered_at = now_us()
+FROM @rows
+WHERE session_id = :session_id AND run_id = :run_id;
 
 -- name: spend
 UPDATE runs SET
@@ -121,10 +138,12 @@ WHERE id = :id AND fence = :fence AND status = 'running' AND (:owner IS NULL OR 
 RETURNING id;
 
 -- name: give_back
+-- rows: id text, owner text, fence int
 UPDATE runs SET
     status = 'queued', claimable_at = CASE WHEN scheduled_for < now_us() THEN scheduled_for ELSE now_us() END,
     lease_until = NULL, owner = NULL, claim_id = NULL, attempt = attempt - 1,
     started_at = CASE WHEN attempt = 1 THEN NULL ELSE started_at END
+FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
 
@@ -138,11 +157,13 @@ FROM runs WHERE id = :run_id
 ON CONFLICT (run_id, number, fence) DO NOTHING;
 
 -- name: settle
+-- rows: schedule_id text, run_id text, clears int
 UPDATE schedules SET
     in_flight_run_id = CASE WHEN in_flight_run_id = :run_id THEN waiting_run_id ELSE in_flight_run_id END,
     waiting_run_id = CASE WHEN in_flight_run_id = :run_id OR waiting_run_id = :run_id THEN NULL
         ELSE waiting_run_id END,
-    failure_streak = CASE WHEN :clears THEN 0 ELSE failure_streak END
+    failure_streak = CASE WHEN :clears = 1 THEN 0 ELSE failure_streak END
+FROM @rows
 WHERE id = :schedule_id;
 
 -- name: settle_parallel

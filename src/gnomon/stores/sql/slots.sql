@@ -17,17 +17,22 @@ SELECT min(next_fire_at) - now_us() AS wait_us FROM schedules
 WHERE status = 'active' AND next_fire_at IS NOT NULL;
 
 -- name: record
+-- rows: schedule_id text, nominal_fire_at int, revision int, disposition text, reason text, coalesced_first int,
+-- rows: coalesced_last int, coalesced_count int, run_id text, session_id text
 INSERT INTO occurrences (
     schedule_id, nominal_fire_at, revision, disposition, reason, coalesced_first, coalesced_last, coalesced_count,
     run_id, session_id, created_at
-) VALUES (
+)
+SELECT
     :schedule_id, :nominal_fire_at, :revision, :disposition, :reason, :coalesced_first, :coalesced_last,
     :coalesced_count, :run_id, :session_id, now_us()
-)
+FROM @rows WHERE true
 ON CONFLICT (schedule_id, nominal_fire_at) DO NOTHING
 RETURNING schedule_id;
 
 -- name: advance
+-- rows: id text, claimed_at int, next_fire_at int, recorded_until int, fired_at int, fired int, in_flight_run_id text,
+-- rows: waiting_run_id text, granted int
 UPDATE schedules SET
     next_fire_at = :next_fire_at,
     recorded_until = coalesce(:recorded_until, recorded_until),
@@ -36,7 +41,9 @@ UPDATE schedules SET
     in_flight_run_id = coalesce(:in_flight_run_id, in_flight_run_id),
     waiting_run_id = coalesce(:waiting_run_id, waiting_run_id),
     fence = fence + :granted
-WHERE id = :id AND status = 'active' AND next_fire_at = :claimed_at;
+FROM @rows
+-- said so that SQLite finds each by its id: by its status it would look through all that are due
+WHERE id = :id AND NOT status <> 'active' AND next_fire_at = :claimed_at;
 
 -- name: stop
 UPDATE schedules SET
@@ -59,8 +66,11 @@ ORDER BY next_fire_at, id
 LIMIT :limit;
 
 -- name: realign
+-- rows: id text, claimed_at int, next_fire_at int
 UPDATE schedules SET next_fire_at = :next_fire_at
-WHERE id = :id AND status = 'active' AND next_fire_at = :claimed_at;
+FROM @rows
+-- said so that SQLite finds each by its id: by its status it would look through all that are due
+WHERE id = :id AND NOT status <> 'active' AND next_fire_at = :claimed_at;
 
 -- name: calendars
 SELECT slug, dates FROM calendars WHERE slug IN (SELECT value FROM json_each(:slugs));
