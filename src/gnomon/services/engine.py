@@ -124,6 +124,8 @@ class Engine:
             heartbeat_timeout_seconds=pace.heartbeat_timeout_seconds,
             sweep_seconds=pace.sweep_seconds,
             on_jump=self._on_jump,
+            renewal=self.renewal,
+            process_id=process_id,
             chores=chores,
         )
         self._loops = self._make_loops(clock, dispatch=dispatch, work=work)

@@ -25,10 +25,15 @@ class LostClaims:
         self._owner = owner
         self._wakeup = wakeup
         self._ids: list[str] = []
+        self._held: set[tuple[str, int]] = set()
 
     def doubt(self, claim_id: str) -> None:
         """The write of this claim failed, and may have been committed all the same."""
         self._ids.append(claim_id)
+
+    def left(self, run_id: str, fence: int) -> None:
+        """Nothing was sent under this claim, and giving it back failed: it is done at the next settling."""
+        self._held.add((run_id, fence))
 
     async def settle(self) -> None:
         """Read back what is in doubt and give back what was taken.
@@ -36,6 +41,13 @@ class LostClaims:
         Raises:
             Unavailable: the database still can't be reached; the doubt stays.
         """
+        if self._held:
+            held = set(self._held)
+            await failpoints.through(
+                "giveback", self._database.write, partial(give_back, owner=self._owner, held=held)
+            )
+            self._held -= held
+            self._wakeup.notify()
         while self._ids:
             claim_id = self._ids[0]
             give_back_claim = partial(self._give_back, claim_id=claim_id)

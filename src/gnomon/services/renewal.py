@@ -76,6 +76,7 @@ class Renewal:
         self._pulse = pulse
         self._on_change = on_change
         self._holds: dict[str, Hold] = {}
+        self._abandoned: dict[tuple[str, int], float] = {}  # run and fence, and when others may take it
         self._lock = Lock()
         self._stop = Event()
         self._beat_at = clock.monotonic()
@@ -136,6 +137,22 @@ class Renewal:
         """Whether this process may still act on the run, by its own clock: asked right before every step out."""
         hold = self._holds.get(run_id)  # one look, which needs no lock
         return hold is not None and self._clock.monotonic() < self._ends_at(hold)
+
+    def abandoned(self) -> set[tuple[str, int]]:
+        """What this process gave up (run, fence) so long ago that others may take it: its own sweep need not wait.
+
+        Without it a run whose process could not renew, and then lived on, would be locked until the end of its lease:
+        its holder's heartbeat is fresh again (RUN-7).
+        """
+        now = self._clock.monotonic()
+        with self._lock:
+            return {run for run, ends_at in self._abandoned.items() if now >= ends_at}
+
+    def settled(self, runs: set[tuple[str, int]]) -> None:
+        """These are written down: nothing is to be said of them any more."""
+        with self._lock:
+            for run in runs:
+                self._abandoned.pop(run, None)
 
     def alive(self) -> bool:
         """Whether the process's own heartbeat is fresh: one that stood still beats before it claims anything."""
@@ -201,6 +218,9 @@ class Renewal:
         now = self._clock.monotonic()
         with self._lock:
             lost = [hold for hold in self._holds.values() if now >= self._ends_at(hold)]
+            for hold in lost:
+                if not hold.closing:  # its end is known, and is still being written
+                    self._abandoned[hold.run_id, hold.fence] = now + self._margin
         self._give_up(lost, "the lease could not be renewed in time")
 
     def _give_up(self, lost: list[Hold], why: str) -> None:

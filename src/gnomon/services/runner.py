@@ -165,7 +165,8 @@ class Runner:
                 "giveback", self._database.write, lambda tx: give_back(tx, self._process_id, held)
             )
         except Unavailable as error:
-            _log.warning("claim_left_to_the_lease", run_id=work.grant.run_id, error=error.message)
+            self._lost_claims.left(*held[0])
+            _log.warning("give_back_delayed", run_id=work.grant.run_id, error=error.message)
         finally:
             self._forget(work)
         self._wakeup.notify()
@@ -238,7 +239,7 @@ class Runner:
         self._freed.set()
         if self._hungry:
             self._hungry = False
-            self._wakeup.notify()
+            self._wakeup.wake()
 
     def _give_up(self, run_id: str) -> None:
         work = self._works.get(run_id)

@@ -4,7 +4,7 @@ Locks come back by themselves when their lease ends; the sweep writes down what 
 while the clock guard is alert (RUN-5b), and whatever it takes it takes by fence, so that two sweeps close a run once.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
@@ -15,6 +15,7 @@ from gnomon.domain.run import RunError, RunStatus
 from gnomon.ports import failpoints
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.clock_guard import ClockGuard, Jump
+from gnomon.services.renewal import Renewal
 from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, processes, runs
 from gnomon.stores.audit import NewEntry
@@ -34,6 +35,9 @@ class Swept:
     lost: int = 0
     resumed: int = 0
 
+    def __add__(self, other: "Swept") -> "Swept":
+        return Swept(self.lost + other.lost, self.resumed + other.resumed)
+
 
 class Watchdog:
     """Sweeps one database; any number of them may run at once."""
@@ -47,6 +51,8 @@ class Watchdog:
         heartbeat_timeout_seconds: float,
         sweep_seconds: float,
         on_jump: Callable[[Jump], Awaitable[None]],
+        renewal: Renewal,
+        process_id: str,
         chores: tuple[Callable[[], Awaitable[object]], ...] = (),
     ) -> None:
         self._database = database
@@ -55,6 +61,7 @@ class Watchdog:
         self._heartbeat_timeout_us = round(heartbeat_timeout_seconds * SECOND)
         self._sweep_seconds = sweep_seconds
         self._on_jump = on_jump
+        self._renewal, self._process_id = renewal, process_id
         self._chores = chores
         self._ticks = 0
         self._jump: Jump | None = None  # seen in the middle of a sweep: the next tick acts on it
@@ -66,8 +73,9 @@ class Watchdog:
         if jump is not None:
             _log.warning("clock_jumped", seconds=jump.seconds, stalled=jump.stalled)
             await self._on_jump(jump)
-        if due:
-            swept = await self.sweep()
+        abandoned = self._renewal.abandoned()
+        if due or abandoned:
+            swept = await self._give_up(abandoned) + await self.sweep()
             if swept != Swept():
                 _log.warning("swept", lost=swept.lost, resumed=swept.resumed)
                 self._wakeup.notify()
@@ -78,19 +86,31 @@ class Watchdog:
             await chore()
         return self._sweep_seconds
 
+    async def _give_up(self, abandoned: set[tuple[str, int]]) -> Swept:
+        """What this process could not renew and has stopped is written down at once, by the hand that held it (RUN-5)."""
+        if not abandoned:
+            return Swept()
+
+        async def work(tx: Tx) -> Swept:
+            held = await processes.holds(tx, self._process_id)
+            return await _take(tx, [row for row in held if (row["id"], row["fence"]) in abandoned])
+
+        swept = await failpoints.through("sweep", self._database.write, work)
+        self._renewal.settled(abandoned)
+        return swept
+
     async def _look(self, tx: Tx) -> tuple[int, bool]:
         """The database's clock, and whether anything looks expired at all: the common sweep writes nothing."""
         return await processes.now(tx), bool(await runs.expired(tx, self._heartbeat_timeout_us, None, 1))
 
     async def sweep(self) -> Swept:
         """Close or resume every expired run, in bounded batches."""
-        lost = resumed = 0
+        swept = Swept()
         while True:
             batch, found = await failpoints.through("sweep", self._database.write, self._sweep_batch)
-            lost += batch.lost
-            resumed += batch.resumed
+            swept += batch
             if found < BATCH or batch == Swept():
-                return Swept(lost, resumed)
+                return swept
 
     async def _sweep_batch(self, tx: Tx) -> tuple[Swept, int]:
         rows = await runs.expired(tx, self._heartbeat_timeout_us, self._guard.calm_us(), BATCH)
@@ -99,23 +119,29 @@ class Watchdog:
         if jump is not None:
             self._jump = jump
             return Swept(), 0
-        lost = resumed = 0
-        for row in rows:
-            if (
-                row["on_lost"] == "resume"
-                and row["cancel_at"] is None
-                and row["attempt"] < row["max_attempts"] + RESUMES
-            ):
-                resumed += await _resume(tx, row)
-            else:
-                lost += await _lose(tx, row)
-        return Swept(lost, resumed), len(rows)
+        return await _take(tx, rows), len(rows)
 
 
 RESUMES = 3  # a run that kills whoever works on it is not resumed for ever
 
 
+async def _take(tx: Tx, rows: Iterable[Row]) -> Swept:
+    lost = resumed = 0
+    for row in rows:
+        if (
+            row["on_lost"] == "resume"
+            and row["cancel_at"] is None
+            and row["attempt"] < row["max_attempts"] + RESUMES
+        ):
+            resumed += await _resume(tx, row)
+        else:
+            lost += await _lose(tx, row)
+    return Swept(lost, resumed)
+
+
 def _why(row: Row) -> str:
+    if row["why"] == "given_up":
+        return "The process that held it could not renew its lease in time, and stopped it."
     if row["why"] == "lease":
         return "Its lease ended without a word from the process that held it."
     return "The process that held it has been silent for too long."

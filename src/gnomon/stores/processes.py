@@ -1,6 +1,6 @@
 """Processes and their heartbeats (RUN-4, RUN-5a). One method per query of ``sql/processes.sql``."""
 
-from gnomon.stores.database import Tx
+from gnomon.stores.database import Row, Tx
 
 
 async def start(  # noqa: PLR0917 - a row has as many columns as it has
@@ -25,6 +25,11 @@ async def beat(tx: Tx, process_id: str, ticked_at: int | None, lag_us: int | Non
 async def stop(tx: Tx, process_id: str) -> None:
     """The process ended in order."""
     await tx.run("processes.stop", id=process_id)
+
+
+async def holds(tx: Tx, process_id: str) -> list[Row]:
+    """The runs that the database says a process holds, with what a sweep must know of each (``runs.expired``)."""
+    return await tx.all("processes.holds", id=process_id)
 
 
 async def clean(tx: Tx, older_us: int) -> None:

@@ -5,6 +5,7 @@ from support.mutations import Mutant
 _RUNNER = "tests/service/test_runner.py::"
 _WATCHDOG = "tests/service/test_watchdog.py::"
 _FOUND = "tests/service/test_found_by_simulation.py::"
+_CHAOS = "tests/service/test_found_by_chaos.py::"
 _RENEWAL = "services/renewal.py"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -78,5 +79,40 @@ MUTANTS: tuple[Mutant, ...] = (
         'row["attempt"] < row["max_attempts"] + RESUMES',
         'row["attempt"] >= 0',
         _WATCHDOG + "test_a_run_that_kills_whoever_works_on_it_is_not_resumed_for_ever",
+    ),
+    Mutant(
+        "what a process gave up is written down by its own sweep",
+        "services/watchdog.py",
+        "swept = await self._give_up(abandoned) + await self.sweep()",
+        "swept = await self.sweep()",
+        _CHAOS + "test_what_a_process_gave_up_is_free_at_its_own_next_sweep",
+    ),
+    Mutant(
+        "what was given up is left alone until others could take it",
+        _RENEWAL,
+        "self._abandoned[hold.run_id, hold.fence] = now + self._margin",
+        "self._abandoned[hold.run_id, hold.fence] = now",
+        _CHAOS + "test_what_a_process_gave_up_is_free_at_its_own_next_sweep",
+    ),
+    Mutant(
+        "a run whose end is being written is not given up",
+        _RENEWAL,
+        "                if not hold.closing:  # its end is known, and is still being written\n",
+        "                if hold:\n",
+        _CHAOS + "test_a_run_whose_end_is_being_written_is_not_given_up",
+    ),
+    Mutant(
+        "the note of what was given up carries the fence",
+        "services/watchdog.py",
+        'if (row["id"], row["fence"]) in abandoned',
+        "if abandoned",
+        _CHAOS + "test_only_what_was_given_up_under_this_fence_is_taken",
+    ),
+    Mutant(
+        "a give-back that failed is made up for",
+        "services/runner.py",
+        "            self._lost_claims.left(*held[0])\n",
+        "",
+        _CHAOS + "test_a_give_back_that_fails_is_made_up_for",
     ),
 )

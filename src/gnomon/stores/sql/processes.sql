@@ -23,3 +23,11 @@ WHERE heartbeat_at < now_us() - :older_us
 
 -- name: now
 SELECT now_us() AS now;
+
+-- name: holds
+SELECT
+    r.id, r.schedule_id, r.trigger_kind, r.fence, r.owner, r.attempt,
+    coalesce(s.on_lost, 'fail') AS on_lost, coalesce(s.max_attempts, 1) AS max_attempts, r.cancel_at, 'given_up' AS why
+FROM runs AS r
+LEFT JOIN schedules AS s ON s.id = r.schedule_id
+WHERE r.lease_until IS NOT NULL AND r.owner = :id;
