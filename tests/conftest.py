@@ -1,7 +1,8 @@
 """What every test may ask for: a clock driven by hand, a real database, ids from a seed."""
 
 import os
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,9 +22,29 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seeds", type=int, default=None, help="how many seeds the simulator runs (tests/sim)")
-    parser.addoption(
-        "--long", action="store_true", help="more rounds of killing real processes (tests/chaos)"
-    )
+    parser.addoption("--long", action="store_true", help="the whole matrix of faults (tests/chaos)")
+    parser.addoption("--seed", type=int, default=0, help="what chaos draws from: repeats a run (tests/chaos)")
+
+
+@pytest.fixture
+def tally(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
+    """What a test injected and saw, told at the end over all tests: one that injects nothing proves nothing."""
+    counted: Counter[str] = Counter()
+    yield counted
+    request.node.user_properties.append(("tally", dict(counted)))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    total: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", None) == "teardown":
+                total.update(dict(report.user_properties).get("tally", {}))
+    if total:
+        told = ", ".join(f"{name} {count}" for name, count in sorted(total.items()))
+        terminalreporter.write_line(f"with --seed {config.getoption('--seed')}: {told}")
 
 
 @pytest.fixture(scope="session")

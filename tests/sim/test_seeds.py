@@ -35,14 +35,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("first", "last"), [(n, min(n + EACH, count)) for n in range(0, count, EACH)])
 
 
-def test_every_invariant_holds(tmp_path: Path, done: Counter[str], first: int, last: int) -> None:
+def test_every_invariant_holds(tmp_path: Path, tally: Counter[str], first: int, last: int) -> None:
     """A1 … A11, A13, A14, A17, A18, A20, A21, B2, D4, over the file and over what the target heard."""
     for seed in range(first, last):
         history = simulate(seed, tmp_path)
-        done.update(history.injected)
+        tally.update(history.injected)
         assert breaches(history) == [], f"seed {seed}"
-        done.update(history.seen)
-        done.update({"simulations": 1, "calls of the target": len(history.hits)})
+        tally.update(history.seen)
+        tally.update({"simulations": 1, "calls of the target": len(history.hits)})
         assert any(run["status"] == "succeeded" for run in history.rows("runs")), f"seed {seed} did nothing"
 
 

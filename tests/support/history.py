@@ -1,4 +1,4 @@
-"""What happened in one simulation, as its recorders saw it: changes, calls of the target, faults, the final records."""
+"""What happened to real or simulated processes, as the recorders saw it: changes, calls of the target, faults, the final records."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Change:
-    """One committed change of a row: ``at`` in virtual seconds, ``wall`` in microseconds, ``actor`` who wrote it."""
+    """One committed change of a row: ``at`` in seconds of the history, ``wall`` in microseconds, ``actor`` who wrote it."""
 
     at: float
     wall: int
@@ -32,7 +32,7 @@ class Journal:
 
 @dataclass(slots=True)
 class Hit:
-    """One call of the target, as the target saw it. Instants are virtual seconds."""
+    """One call of the target, as the target saw it. Instants are seconds of the history."""
 
     run_id: str
     key: str
@@ -75,6 +75,9 @@ class History:
     seen: Counter[str] = field(default_factory=Counter)
     births: dict[str, float] = field(default_factory=dict)
     calm: bool = False
+    heartbeat_timeout: float = 120.0
+    sweep: float = 60.0
+    slack: float = 15.0  # how late a loop may be, beside its bound
     latest_wall: int = 0
     ended_wall: int = 0
 

@@ -20,10 +20,7 @@ ALLOWED = {
     ("running", "queued"),
 } | {("running", status) for status in TERMINAL}
 HANDS = {"kill", "freeze", "outage", "lost_answer", "block", "stop"}
-LONGEST_FAULT = 130.0  # a heartbeat that was missed is felt for so long after the fault
 PATIENCE = 40.0
-SWEEP_SECONDS, HEARTBEAT_TIMEOUT = 60.0, 120.0
-RECOVERY_SECONDS = HEARTBEAT_TIMEOUT + SWEEP_SECONDS + 15.0
 Check = Callable[[History], Iterator[str]]
 
 
@@ -100,6 +97,7 @@ def nothing_is_open(history: History) -> Iterator[str]:
 def losses_have_causes(history: History) -> Iterator[str]:
     """A20: nobody is taken from, and nobody gives up, unless something was done to whoever held the run."""
     claimed: dict[str, Change] = {}
+    felt = history.heartbeat_timeout + 10.0  # a heartbeat that was missed is felt for so long after the fault
     for change in history.journal.of("run"):
         old, new = change.old, change.new
         if new["status"] == "running" and old["status"] != "running":
@@ -110,7 +108,7 @@ def losses_have_causes(history: History) -> Iterator[str]:
                 continue
             if could_not_know(history, claim.at, change.actor, change.at):
                 history.seen["taken behind an unseen jump"] += 1
-            elif not history.touched(claim.actor, claim.at, change.at, HANDS, LONGEST_FAULT):
+            elif not history.touched(claim.actor, claim.at, change.at, HANDS, felt):
                 yield (
                     f"run {change.subject}, held by {claim.actor} since {claim.at:.1f}, was taken at {change.at:.1f} "
                     f"by {change.actor}, and nothing had happened to it"
@@ -126,7 +124,7 @@ def could_not_know(history: History, claimed_at: float, taker: str, taken_at: fl
     jumps = [fault.begin for fault in history.faults if fault.kind == "jump"]
     if any(claimed_at - 1.0 <= at <= history.births.get(taker, 0.0) + 1.0 for at in jumps):
         return True
-    return sum(taken_at - HEARTBEAT_TIMEOUT <= at <= taken_at for at in jumps) >= 2
+    return sum(taken_at - history.heartbeat_timeout <= at <= taken_at for at in jumps) >= 2
 
 
 def the_dead_are_recovered(history: History) -> Iterator[str]:
@@ -144,13 +142,18 @@ def the_dead_are_recovered(history: History) -> Iterator[str]:
             if died is None or mine or died < claim.at or not _is_watched(history, deaths, died):
                 continue
             history.seen["recoveries timed"] += 1
-            if change.at - died > RECOVERY_SECONDS:
+            if change.at - died > recovery_seconds(history):
                 yield f"run {change.subject} of {claim.actor}, dead at {died:.1f}, was taken at {change.at:.1f}"
+
+
+def recovery_seconds(history: History) -> float:
+    """RUN-7: within this of a death its runs are taken, while somebody watches."""
+    return history.heartbeat_timeout + history.sweep + history.slack
 
 
 def _is_watched(history: History, deaths: dict[str, float], died: float) -> bool:
     """Whether some process watched, untouched, from a death to the end of its bound, and the clock stood right."""
-    begin, end = died - HEARTBEAT_TIMEOUT - SWEEP_SECONDS, died + RECOVERY_SECONDS
+    begin, end = died - history.heartbeat_timeout - history.sweep, died + recovery_seconds(history)
     if any(fault.kind == "jump" and begin <= fault.begin <= end for fault in history.faults):
         return False
     return any(

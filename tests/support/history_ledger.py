@@ -32,8 +32,8 @@ def oracle(schedule: dict[str, Any], end: int) -> list[int]:
 
 
 def _of_day(text: str) -> int:
-    hours, minutes = text.split(":")[:2]
-    return (int(hours) * 60 + int(minutes)) * MINUTE
+    hours, minutes, seconds = (int(part) for part in f"{text}:00".split(":")[:3])
+    return (hours * 60 + minutes) * MINUTE + seconds * 1_000_000
 
 
 def ledger_is_whole(history: History) -> Iterator[str]:

@@ -40,9 +40,15 @@ def gnomon(*words: str, cwd: Path, stdin: str = "", **env: str) -> subprocess.Co
 class Running:
     """One process of the product. Its lines are read by threads, so that no pipe ever fills."""
 
-    def __init__(self, words: tuple[str, ...], cwd: Path, env: dict[str, str]) -> None:
+    def __init__(
+        self,
+        words: tuple[str, ...],
+        cwd: Path,
+        env: dict[str, str],
+        program: tuple[str, ...] = ("-m", "gnomon"),
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gnomon", *words],
+            [sys.executable, *program, *words],
             cwd=cwd,
             env=environment(**env),
             stdout=subprocess.PIPE,

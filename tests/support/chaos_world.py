@@ -1,0 +1,210 @@
+"""Real processes over one database, and a seed that breaks them: at failpoints, by signals, from outside.
+
+A world starts processes, writes schedules through the HTTP of one of them, lets a scenario do its worst, heals, waits
+until everything has ended, and stops what still lives. ``chaos_history`` then judges what is left behind.
+"""
+
+import os
+import random
+import signal
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from gnomon.adapters.clock import SystemClock
+from support.chaos_stores import Store
+from support.chaos_target import PLANS, RECORDER
+from support.processes import until
+from support.product import Running
+from support.programs import TESTS
+
+HEARTBEAT_TIMEOUT, SWEEP = 2.0, 0.3
+QUICK = {
+    "GNOMON_TICK_SECONDS": "0.5",
+    "GNOMON_SWEEP_SECONDS": str(SWEEP),
+    "GNOMON_HEARTBEAT_SECONDS": "0.3",
+    "GNOMON_HEARTBEAT_TIMEOUT_SECONDS": str(HEARTBEAT_TIMEOUT),
+    "GNOMON_CONCURRENCY": "6",
+    "GNOMON_SHUTDOWN_GRACE_SECONDS": "5",
+    "GNOMON_LOG_FORMAT": "json",
+}
+PAST_THE_TIMEOUT = HEARTBEAT_TIMEOUT + SWEEP + 1.2
+SETTLED_SECONDS = 60.0
+KOLKATA = timedelta(hours=5, minutes=30)  # its offset never changes
+
+
+@dataclass
+class Deed:
+    """Something that was done to a process (``pid`` 0: to all of them), from when to when, in seconds of the world."""
+
+    kind: str
+    pid: int
+    begin: float
+    end: float | None = None
+
+
+@dataclass
+class World:
+    """One database, its processes, and what was done to them."""
+
+    store: Store
+    folder: Path
+    rng: random.Random
+    program: tuple[str, ...] = ("-m", "gnomon")
+    living: list[Running] = field(default_factory=list)
+    dead: list[Running] = field(default_factory=list)
+    deeds: list[Deed] = field(default_factory=list)
+    schedules: list[str] = field(default_factory=list)
+    last_slot: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+
+    def __post_init__(self) -> None:
+        self.clock = SystemClock()
+        self.base, self.base_wall = self.clock.monotonic(), self.clock.now().timestamp()
+        (self.folder / "recorder.py").write_text(RECORDER)
+        self.store.prepare()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for each in self.living:
+            os.kill(each.process.pid, signal.SIGCONT)
+            each.end()
+        self.store.close()
+
+    def now(self) -> float:
+        """Seconds since the world began, on the clock that nobody sets."""
+        return self.clock.monotonic() - self.base
+
+    def start(self, *failpoints: str, **env: str) -> list[Running]:
+        """As many processes as there are texts, at once; each with the failpoints of its text."""
+        url = env.pop("url", self.store.url)
+        made = [
+            Running(
+                ("up", "--port", "0", "--json"),
+                self.folder,
+                {
+                    **QUICK,
+                    "PYTHONPATH": str(TESTS),
+                    "GNOMON_DATABASE_URL": url,
+                    "GNOMON_FAILPOINTS": text,
+                    **env,
+                },
+                self.program,
+            )
+            for text in failpoints
+        ]
+        self.living += made
+        for each in made:
+            each.wait_for_start()
+        return made
+
+    def furnish(self, count: int = 10, slots: int = 3, every: float = 1.5, **fixed: Any) -> None:
+        """An agent and ``count`` schedules, whose slots begin in a moment; through a process that has a key."""
+        door = next(each for each in self.living if each.started.get("key"))
+        agent = {"slug": "ear", "runtime": {"kind": "python", "path": "recorder:hear"}}
+        status, answer = door.ask("/v1/agents", method="POST", body=agent)
+        assert status == 201, answer
+        first = self.clock.now() + timedelta(seconds=1.6)
+        moments = [first + timedelta(seconds=every * number) for number in range(slots)]
+        self.last_slot = moments[-1]
+        for number in range(count):
+            written = self._definition(number, answer["id"], moments) | fixed
+            status, made = door.ask("/v1/schedules", method="POST", body=written)
+            assert status == 201, made
+            self.schedules.append(made["id"])
+
+    def _definition(self, number: int, agent: str, moments: list[datetime]) -> dict[str, Any]:
+        plan = self.rng.choice(PLANS)
+        return {
+            "name": f"schedule {number}",
+            "target": {"kind": "agent", "id": agent},
+            "query": plan,
+            "cadence": {
+                "unit": "day",
+                "every": 1,
+                "zone": "Asia/Kolkata",
+                "at": sorted({f"{moment + KOLKATA:%H:%M:%S}" for moment in moments}),
+            },
+            "overlap": self.rng.choice(("skip", "skip", "queue_one", "cancel_running", "allow")),
+            "on_lost": self.rng.choice(("fail", "resume")),
+            "timeout_seconds": 1 if plan == "hang" else 20,
+            "retry": {"max_attempts": self.rng.choice((1, 2)), "backoff_seconds": 1},
+            "failure_limit": 100,
+            "misfire_grace_seconds": 300,
+        }
+
+    def put(self, kind: str, pid: int, seconds: float | None = 0.0) -> Deed:
+        """Note a deed; ``None`` seconds: it goes on."""
+        made = Deed(kind, pid, self.now(), None if seconds is None else self.now() + seconds)
+        self.deeds.append(made)
+        return made
+
+    def kill(self, process: Running) -> None:
+        """SIGKILL."""
+        self.put("kill", process.process.pid, None)
+        process.process.kill()
+        self.bury(process)
+
+    def bury(self, process: Running) -> None:
+        """It is dead, by whatever hand."""
+        process.end()
+        self.living.remove(process)
+        self.dead.append(process)
+
+    def freeze(self, process: Running) -> Deed:
+        """SIGSTOP; ``thaw`` ends it."""
+        process.process.send_signal(signal.SIGSTOP)
+        return self.put("freeze", process.process.pid, None)
+
+    def thaw(self, process: Running, deed: Deed) -> None:
+        """SIGCONT."""
+        deed.end = self.now()
+        process.process.send_signal(signal.SIGCONT)
+
+    def dies(self, process: Running, seconds: float = 20.0) -> None:
+        """Wait until a failpoint has killed it."""
+        until(lambda: process.process.poll() is not None, "it died at its failpoint", seconds)
+        assert process.process.returncode == -signal.SIGKILL, "".join(process.err)
+        self.bury(process)
+
+    def stands_still(self, process: Running, seconds: float = 20.0) -> Deed:
+        """Wait until a failpoint has stopped it."""
+        until(lambda: state(process) == "T", "it stood still at its failpoint", seconds)
+        return self.put("freeze", process.process.pid, None)
+
+    def pause(self, seconds: float) -> None:
+        """Let real processes live for a while."""
+        end = self.clock.monotonic() + seconds
+        until(lambda: self.clock.monotonic() >= end, "time passes", seconds + 5)
+
+    def settle(self, seconds: float = SETTLED_SECONDS) -> None:
+        """Wait until every slot has its record and no run is left."""
+        until(self._is_over, "everything ended", seconds)
+
+    def _is_over(self) -> bool:
+        if self.clock.now() <= self.last_slot + timedelta(seconds=0.5):
+            return False
+        micros = round(self.last_slot.timestamp() * 1_000_000)
+        return not self.store.query(
+            "SELECT id FROM runs WHERE finished_at IS NULL LIMIT 1"
+        ) and not self.store.query(
+            f"SELECT id FROM schedules WHERE status = 'active' AND next_fire_at <= {micros} LIMIT 1"
+        )
+
+    def stop(self) -> None:
+        """SIGTERM to whoever lives: each must end in order."""
+        for process in self.living:
+            process.process.send_signal(signal.SIGTERM)
+        for process in list(self.living):
+            assert process.wait() == 0, "".join(process.err[-30:])
+            self.bury(process)
+
+
+def state(process: Running) -> str:
+    """The kernel's letter for what a process does."""
+    return Path(f"/proc/{process.process.pid}/stat").read_text("ascii").rpartition(")")[2].split()[0]
