@@ -9,11 +9,10 @@ from typing import Any
 
 import asyncpg
 
-from gnomon.domain.errors import Unavailable
+from gnomon.stores.postgres.failures import FAILURES, translated
 
 _CALL_SECONDS = 5.0
 _LONGEST_NAME = 63  # letters of a name; two schemas that would share a channel only wake each other
-_GONE = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
 def channel_of(schema: str) -> str:
@@ -44,8 +43,8 @@ class PostgresLine:
     async def _say(self, text: str) -> None:
         try:
             await self._connection.execute(text, timeout=_CALL_SECONDS)
-        except _GONE as error:
-            raise Unavailable(f"The wakeup's connection failed: {_words(error)}.") from error
+        except FAILURES as error:
+            raise translated(error) from error
 
 
 async def open_line(
@@ -67,10 +66,6 @@ async def open_line(
 
         connection.add_termination_listener(lambda _: on_lost())
         await connection.add_listener(channel, heard)
-    except _GONE as error:
-        raise Unavailable(f"No connection for the wakeup: {_words(error)}.") from error
+    except FAILURES as error:
+        raise translated(error) from error
     return PostgresLine(connection, channel)
-
-
-def _words(error: BaseException) -> str:
-    return str(error) or type(error).__name__

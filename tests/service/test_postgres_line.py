@@ -1,0 +1,143 @@
+"""The wakeup over a real server: heard at once, healed when its backend is killed, its own channel for each schema (OPS-1)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import asyncpg
+import pytest
+
+from gnomon.adapters.clock import SystemClock
+from gnomon.adapters.postgres_server import PostgresServer
+from gnomon.domain.errors import Unavailable
+from gnomon.services import announcer
+from gnomon.services.announcer import Announcer
+from gnomon.stores.postgres.line import channel_of, open_line
+
+BOUND = 10.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    with PostgresServer(tmp_path_factory.mktemp("postgres") / "server") as started:
+        yield started
+
+
+@pytest.fixture
+async def other(server: PostgresServer) -> AsyncIterator[Any]:
+    """A connection that is none of the program's."""
+    connection = await asyncpg.connect(server.url)
+    yield connection
+    await connection.close()
+
+
+class Process:
+    """One end, and what it heard."""
+
+    def __init__(self, url: str, schema: str = "gnomon") -> None:
+        self.heard = asyncio.Event()
+        self.times = 0
+        self.end = Announcer(partial(open_line, url, schema), SystemClock(), self._on_heard)
+
+    def _on_heard(self) -> None:
+        self.times += 1
+        self.heard.set()
+
+    async def up(self) -> "Process":
+        self.end.start()
+        await until(lambda: self.end.connected)
+        return self
+
+    async def hears(self) -> None:
+        await asyncio.wait_for(self.heard.wait(), BOUND)
+        self.heard.clear()
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    pause = asyncio.Event()
+    async with asyncio.timeout(BOUND):
+        while not condition():
+            try:
+                await asyncio.wait_for(pause.wait(), 0.005)
+            except TimeoutError:
+                continue
+
+
+async def test_another_process_hears_within_fifteen_milliseconds(server: PostgresServer) -> None:
+    """P17: what is left of its bound is for the look that follows."""
+    a, b = await Process(server.url).up(), await Process(server.url).up()
+    took = []
+    for _ in range(60):
+        began = perf_counter()
+        a.end.announce()
+        await b.hears()
+        took.append(perf_counter() - began)
+        await asyncio.wait({asyncio.create_task(asyncio.Event().wait())}, timeout=0.01)
+    assert a.times == 0, "its own rings wake nobody"
+    assert sorted(took)[-3] < 0.015
+    await a.end.stop()
+    await b.end.stop()
+
+
+async def test_a_killed_listener_is_replaced_and_looks_for_what_it_missed(
+    server: PostgresServer, other: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(announcer, "_FIRST_PAUSE", 0.01)
+    a, b = await Process(server.url).up(), await Process(server.url).up()
+    killed = await other.fetch(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    )
+    assert len(killed) == 2
+    await b.hears()
+    await until(lambda: a.end.connected and b.end.connected)
+    b.heard.clear()
+    a.end.announce()
+    await b.hears()
+    await a.end.stop()
+    await b.end.stop()
+
+
+async def test_processes_of_another_schema_are_not_woken(server: PostgresServer) -> None:
+    a, b = await Process(server.url, "one").up(), await Process(server.url, "two").up()
+    c = await Process(server.url, "one").up()
+    a.end.announce()
+    await c.hears()
+    assert b.times == 0
+    for each in (a, b, c):
+        await each.end.stop()
+
+
+async def test_a_ring_waits_for_no_disk_and_no_standby(server: PostgresServer, other: Any) -> None:
+    """With a standby that never answers every other commit would hang."""
+    a, b = await Process(server.url).up(), await Process(server.url).up()
+    await other.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    try:
+        await other.execute("SELECT pg_reload_conf()")
+        for _ in range(3):
+            a.end.announce()
+            await b.hears()
+    finally:
+        await other.execute("ALTER SYSTEM RESET synchronous_standby_names")
+        await other.execute("SELECT pg_reload_conf()")
+    await a.end.stop()
+    await b.end.stop()
+
+
+async def test_a_server_that_is_not_there_is_told_as_unavailable() -> None:
+    with pytest.raises(Unavailable, match="reached"):
+        await open_line("postgresql://nobody@127.0.0.1:1/none", "gnomon", lambda: None, lambda: None)
+
+
+async def test_a_refused_password_is_told_without_it(server: PostgresServer) -> None:
+    url = server.shown_url.partition("?")[0].replace("gnomon@", "gnomon:s3cret@")
+    with pytest.raises(Unavailable) as caught:
+        await open_line(url, "gnomon", lambda: None, lambda: None)
+    assert "password" in caught.value.message
+    assert "s3cret" not in caught.value.message
+
+
+def test_a_channel_is_a_name_that_postgresql_takes() -> None:
+    assert channel_of("gnomon") == "gnomon_gnomon"
+    assert len(channel_of("a" * 63)) == 63
