@@ -153,9 +153,9 @@ async def test_every_named_step_is_passed(house: House) -> None:
     await house.elapse(10)
     await house.engine.watchdog.tick()
     await house.elapse(200)  # the next slot
-    house.engine.runner._concurrency = 0
+    house.engine.runner._share._places.limit = 0
     await house.dispatch()
-    house.engine.runner._concurrency = 10
+    house.engine.runner._share._places.limit = 10
     await house.claim()
     await house.idle()
     run = await house.run(1)

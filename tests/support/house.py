@@ -11,6 +11,7 @@ from gnomon.cadence import Cadence
 from gnomon.domain.instants import maybe_micros, to_micros
 from gnomon.services.engine import Chore, Engine, Pace
 from gnomon.services.mint import Mint
+from gnomon.services.places import Places
 from gnomon.services.signal import Signal
 from gnomon.stores.database import Database, Row, Tx
 from gnomon.testing.clock import FrozenClock, SeededEntropy
@@ -33,6 +34,7 @@ class House:
     work: bool = True
     killed: list[int] = field(default_factory=list)
     chores: tuple[Chore, ...] = ()
+    places: Places | None = None
 
     async def open(self) -> "House":
         """Build the engine and write the process's row; nothing ticks by itself."""
@@ -49,6 +51,7 @@ class House:
             pace=self.pace,
             work=self.work,
             chores=self.chores,
+            places=self.places,
         )
         await self.engine.register()
         self.direct = self.database.direct()

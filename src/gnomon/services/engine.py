@@ -21,6 +21,7 @@ from gnomon.services.gates import Gates
 from gnomon.services.invoking import Invoker, Runtimes
 from gnomon.services.loop import Loop
 from gnomon.services.mint import Mint
+from gnomon.services.places import Places
 from gnomon.services.realign import Realignment
 from gnomon.services.renewal import Pulse, Renewal
 from gnomon.services.reporting import Reports
@@ -49,7 +50,10 @@ Chore = Callable[[], Awaitable[object]]
 
 
 class Engine:
-    """Everything of one process that ticks. ``start`` runs the loops; tests call the ticks themselves."""
+    """Everything of one process that ticks over one database. ``start`` runs the loops; tests call the ticks themselves.
+
+    ``places`` is given where a process has several of these, one for each database, which share them.
+    """
 
     def __init__(
         self,
@@ -66,6 +70,7 @@ class Engine:
         dispatch: bool = True,
         work: bool = True,
         chores: tuple[Chore, ...] = (),
+        places: Places | None = None,
     ) -> None:
         self.database = database
         self.process_id = process_id
@@ -103,7 +108,7 @@ class Engine:
             ),
             reports=self.reports,
             process_id=process_id,
-            concurrency=pace.concurrency,
+            places=places or Places(pace.concurrency),
             kill_grace_seconds=pace.kill_grace_seconds,
         )
         self.dispatcher = Dispatcher(

@@ -24,6 +24,7 @@ from gnomon.services.closing import Closing, Ending
 from gnomon.services.gates import Gates
 from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
+from gnomon.services.places import Places
 from gnomon.services.renewal import Renewal
 from gnomon.services.reporting import Reports
 from gnomon.services.work import Deadlines, Stopping, Work
@@ -52,7 +53,7 @@ class Runner:
         attempts: Attempts,
         reports: Reports,
         process_id: str,
-        concurrency: int,
+        places: Places,
         kill_grace_seconds: float = 10.0,
     ) -> None:
         self._database = database
@@ -65,11 +66,9 @@ class Runner:
         self._attempts = attempts
         self._reports = reports
         self._process_id = process_id
-        self._concurrency = concurrency
         self._grace = kill_grace_seconds
         self._lost_claims = LostClaims(database, process_id, wakeup)
-        self._reserved = 0
-        self._hungry = False  # a tick found no place: the next one that gets free wakes the loop
+        self._share = places.share(wakeup.wake)
         self._works: dict[str, Work] = {}
         self._deadlines = Deadlines()
         self._closers: set[asyncio.Task[None]] = set()
@@ -86,13 +85,11 @@ class Runner:
     @property
     def places(self) -> int:
         """How many more it would take."""
-        return 0 if self._draining else self._concurrency - len(self._works) - self._reserved
+        return 0 if self._draining else self._share.left
 
     def reserve(self, most: int) -> int:
         """Set up to ``most`` free places aside for a claim that is about to be made; how many there were."""
-        places = max(0, min(most, self.places))
-        self._reserved += places
-        return places
+        return 0 if self._draining else self._share.take(most)
 
     async def wait_for_place(self, seconds: float) -> None:
         """Return as soon as there is a free place, or after ``seconds``."""
@@ -104,9 +101,8 @@ class Runner:
 
     def take(self, grants: list[Grant], reserved: int) -> None:
         """Start these claimed runs; the reserved places are given back, used or not."""
-        self._reserved -= reserved
         if len(grants) < reserved:
-            self._place_freed()
+            self._give_places_back(reserved - len(grants))
         if not grants:
             return
         failpoints.reach("open.granted")
@@ -117,6 +113,8 @@ class Runner:
 
         for grant in grants:
             work = Work(grant, self._clock.monotonic())
+            if grant.run_id in self._works:  # under an older fence, and on its way out
+                self._give_places_back(1)
             self._works[grant.run_id] = work
             self._renewal.hold(grant.run_id, grant.fence, grant.lease_seconds, grant.taken_at, lost)
             self._deadlines.add(work.started_at + grant.timeout_seconds, work)
@@ -176,18 +174,25 @@ class Runner:
         if not self._renewal.alive():
             return NOT_YET_SECONDS
         await self._lost_claims.settle()
-        while self.places > 0:
-            wait_us = await self._database.read(runs.next_claimable)
+        while True:
+            try:
+                wait_us = await self._database.read(runs.next_claimable)
+            except Unavailable:
+                self._share.wait_no_more()
+                raise
             if wait_us is None or wait_us > 0:
+                self._share.wait_no_more()
                 return None if wait_us is None else wait_us / SECOND
-            if places := self.reserve(BATCH):
-                grants: list[Grant] = []
-                try:
-                    grants = await self._claim_batch(places)
-                finally:
-                    self.take(grants, places)
-        self._hungry = True
-        return None
+            places = self.reserve(BATCH)
+            if not places:
+                if not self._draining:
+                    self._share.wait()  # the next place that gets free wakes the loop
+                return None
+            grants: list[Grant] = []
+            try:
+                grants = await self._claim_batch(places)
+            finally:
+                self.take(grants, places)
 
     async def _claim_batch(self, places: int) -> list[Grant]:
         taken_at = self._clock.monotonic()
@@ -231,15 +236,13 @@ class Runner:
         if self._works.get(run_id) is work:
             del self._works[run_id]
             self._renewal.drop(run_id)
-            self._place_freed()
+            self._give_places_back(1)
         if not self._works:
             self._idle.set()
 
-    def _place_freed(self) -> None:
+    def _give_places_back(self, count: int) -> None:
         self._freed.set()
-        if self._hungry:
-            self._hungry = False
-            self._wakeup.wake()
+        self._share.give_back(count)
 
     def _give_up(self, run_id: str) -> None:
         work = self._works.get(run_id)

@@ -115,4 +115,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         _CHAOS + "test_a_give_back_that_fails_is_made_up_for",
     ),
+    Mutant(
+        "nobody takes more than an even part while another waits",
+        "services/places.py",
+        "if not any(each.waits for each in self._shares if each is not share):",
+        "if share:",
+        "tests/service/test_tenants_share.py::"
+        "test_a_long_queue_delays_another_s_single_run_by_no_more_than_what_is_in_work",
+    ),
+    Mutant(
+        "a queue that can't be reached holds no place back",
+        "services/runner.py",
+        """            except Unavailable:
+                self._share.wait_no_more()
+                raise""",
+        """            except Unavailable:
+                raise""",
+        "tests/service/test_tenants_share.py::test_a_tenant_whose_database_is_gone_holds_no_place_back",
+    ),
 )
