@@ -3,6 +3,13 @@
 -- One text for both engines. A line that only one engine reads starts with its name in a comment mark, --sqlite: or
 -- --postgres:. Instants are INTEGER microseconds since 1970 (UTC), durations INTEGER seconds, JSON is TEXT.
 
+-- The database's clock has one value for the whole of a statement: microseconds since 1970 (UTC).
+--postgres: CREATE FUNCTION now_us() RETURNS BIGINT LANGUAGE sql STABLE PARALLEL SAFE
+--postgres: AS $$ SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::BIGINT $$;
+-- SQLite's function of this name, as far as it is used here: the texts of a JSON array, one row each.
+--postgres: CREATE FUNCTION json_each(list TEXT) RETURNS TABLE (value TEXT) LANGUAGE sql STABLE PARALLEL SAFE ROWS 100
+--postgres: AS $$ SELECT json_array_elements_text(list::json) $$;
+
 CREATE TABLE processes (
     id TEXT PRIMARY KEY,
     host TEXT NOT NULL,
@@ -410,3 +417,46 @@ INSERT INTO retention_floor (id, occurrences_before, audit_before) VALUES (1, 0,
 --sqlite: BEGIN SELECT RAISE(ABORT, 'the retention floor only rises'); END;
 --sqlite: CREATE TRIGGER retention_floor_stays BEFORE DELETE ON retention_floor
 --sqlite: BEGIN SELECT RAISE(ABORT, 'the retention floor stays'); END;
+
+--postgres: CREATE FUNCTION append_only() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+--postgres: BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;
+--postgres: CREATE FUNCTION audit_floor() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+--postgres: BEGIN
+--postgres:   IF OLD.at >= (SELECT audit_before FROM retention_floor) THEN
+--postgres:     RAISE EXCEPTION 'the audit log is append-only';
+--postgres:   END IF;
+--postgres:   RETURN OLD;
+--postgres: END $$;
+--postgres: CREATE FUNCTION occurrences_floor() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+--postgres: BEGIN
+--postgres:   IF OLD.nominal_fire_at >= (SELECT occurrences_before FROM retention_floor) THEN
+--postgres:     RAISE EXCEPTION 'the slot ledger is append-only';
+--postgres:   END IF;
+--postgres:   RETURN OLD;
+--postgres: END $$;
+--postgres: CREATE TRIGGER audit_no_update BEFORE UPDATE ON audit FOR EACH ROW
+--postgres: EXECUTE FUNCTION append_only('the audit log is append-only');
+--postgres: CREATE TRIGGER audit_no_delete BEFORE DELETE ON audit FOR EACH ROW EXECUTE FUNCTION audit_floor();
+--postgres: CREATE TRIGGER audit_no_truncate BEFORE TRUNCATE ON audit
+--postgres: EXECUTE FUNCTION append_only('the audit log is append-only');
+--postgres: CREATE TRIGGER occurrences_no_delete BEFORE DELETE ON occurrences FOR EACH ROW
+--postgres: EXECUTE FUNCTION occurrences_floor();
+--postgres: CREATE TRIGGER occurrences_no_truncate BEFORE TRUNCATE ON occurrences
+--postgres: EXECUTE FUNCTION append_only('the slot ledger is append-only');
+--postgres: CREATE TRIGGER occurrences_no_update BEFORE UPDATE ON occurrences FOR EACH ROW
+--postgres: WHEN (OLD.links_erased_at IS NOT NULL OR NEW.links_erased_at IS NULL
+--postgres:   OR OLD.schedule_id IS DISTINCT FROM NEW.schedule_id
+--postgres:   OR OLD.nominal_fire_at IS DISTINCT FROM NEW.nominal_fire_at
+--postgres:   OR OLD.revision IS DISTINCT FROM NEW.revision OR OLD.disposition IS DISTINCT FROM NEW.disposition
+--postgres:   OR OLD.reason IS DISTINCT FROM NEW.reason OR OLD.created_at IS DISTINCT FROM NEW.created_at
+--postgres:   OR OLD.coalesced_first IS DISTINCT FROM NEW.coalesced_first
+--postgres:   OR OLD.coalesced_last IS DISTINCT FROM NEW.coalesced_last
+--postgres:   OR OLD.coalesced_count IS DISTINCT FROM NEW.coalesced_count)
+--postgres: EXECUTE FUNCTION append_only('the slot ledger is append-only');
+--postgres: CREATE TRIGGER retention_floor_rises BEFORE UPDATE ON retention_floor FOR EACH ROW
+--postgres: WHEN (NEW.occurrences_before < OLD.occurrences_before OR NEW.audit_before < OLD.audit_before)
+--postgres: EXECUTE FUNCTION append_only('the retention floor only rises');
+--postgres: CREATE TRIGGER retention_floor_stays BEFORE DELETE ON retention_floor FOR EACH ROW
+--postgres: EXECUTE FUNCTION append_only('the retention floor stays');
+--postgres: CREATE TRIGGER retention_floor_no_truncate BEFORE TRUNCATE ON retention_floor
+--postgres: EXECUTE FUNCTION append_only('the retention floor stays');

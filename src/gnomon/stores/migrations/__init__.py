@@ -4,12 +4,21 @@ A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that engine 
 """
 
 import hashlib
+import re
 from dataclasses import dataclass
 from importlib.resources import files
 
 from gnomon.domain.errors import UnusableDatabase
 
 _ENGINES = ("sqlite", "postgres")
+# Texts are compared byte by byte in both engines, whatever the language of the database
+_POSTGRES_TYPES = {
+    "INTEGER": "BIGINT",
+    "TEXT": 'TEXT COLLATE "C"',
+    "BLOB": "BYTEA",
+    "REAL": "DOUBLE PRECISION",
+}
+_TYPE = re.compile(rf"\b({'|'.join(_POSTGRES_TYPES)})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +46,20 @@ def pending(applied: dict[int, str], known: list[Migration]) -> list[Migration]:
     """What is still to apply, given number and checksum of what was.
 
     Raises:
-        UnusableDatabase: the database is newer than the program, or was migrated by another text.
+        UnusableDatabase: the database is newer than the program, has a gap, or was migrated by another text.
     """
     newest = known[-1].number
     if applied and max(applied) > newest:
         raise UnusableDatabase(
             f"The database is at migration {max(applied)}, this program knows {newest}: it was written by a newer "
-            "Gnomon. Start that version, or use another database file. Nothing was changed.",
+            "Gnomon. Start that version, or use another database. Nothing was changed.",
             code="database_newer",
+        )
+    if sorted(applied) != [migration.number for migration in known][: len(applied)]:
+        raise UnusableDatabase(
+            f"The database is half migrated: it has had {sorted(applied)} of the migrations up to {newest}. Restore a "
+            "backup, or use another database. Nothing was changed.",
+            code="database_incomplete",
         )
     for migration in known:
         if applied.get(migration.number, migration.checksum) != migration.checksum:
@@ -64,5 +79,9 @@ def _for_engine(text: str, engine: str) -> str:
         if marked == engine:
             lines.append(stripped.removeprefix(f"--{marked}:"))
         elif marked is None and not stripped.startswith("--"):
-            lines.append(line if engine == "sqlite" else line.replace("INTEGER", "BIGINT"))
+            lines.append(line if engine == "sqlite" else _postgres_types(line))
     return "\n".join(lines)
+
+
+def _postgres_types(line: str) -> str:
+    return _TYPE.sub(lambda match: _POSTGRES_TYPES[match.group(1)], line)

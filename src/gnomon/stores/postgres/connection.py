@@ -1,0 +1,168 @@
+"""One transaction on one connection: how it begins, how its statements run, how it ends; and how a connection is made.
+
+Nothing here relies on the state of a session, so that a pooler may give each transaction another server connection:
+search path and timeouts are set inside the transaction, in the same trip that begins it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
+
+import asyncpg
+
+from gnomon.domain.errors import Unavailable, UnusableDatabase
+from gnomon.stores.database import Row, Tx, Value
+from gnomon.stores.postgres.address import Address
+from gnomon.stores.postgres.failures import FAILURES, CommitUnknown, is_definite
+from gnomon.stores.postgres.statements import Catalogue
+
+T = TypeVar("T")
+Raw: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+CONNECT_SECONDS = 10.0
+STATEMENT_SECONDS = 20.0  # after that the line is given up: a proxy may hold it open for ever
+LOCK_SECONDS = 10.0
+_ROLLBACK_SECONDS = 2.0
+# a process that is stopped in the middle of a transaction holds its row locks no longer than this
+IDLE_SECONDS = 15.0
+READ = "REPEATABLE READ READ ONLY"
+WRITE = "SERIALIZABLE"
+GUARDED = "READ COMMITTED"
+
+
+async def connect(address: Address, *, cached: int, seconds: float = CONNECT_SECONDS) -> Raw:
+    """A new connection; ``cached`` is how many prepared statements it keeps.
+
+    Raises:
+        UnusableDatabase: the address is wrong in itself.
+        Exception: the driver's own errors (``failures.FAILURES``).
+    """
+    try:
+        return await asyncpg.connect(
+            address.dsn,
+            timeout=seconds,
+            command_timeout=STATEMENT_SECONDS,
+            statement_cache_size=cached,
+            max_cached_statement_lifetime=0,
+            max_cacheable_statement_size=0,
+        )
+    except (asyncpg.ClientConfigurationError, ValueError) as error:
+        raise UnusableDatabase(f"The address of the database is wrong: {error}") from error
+
+
+def beginning(isolation: str, schema: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
+    """What begins a transaction, in one trip of the simple protocol."""
+    return (
+        f"BEGIN ISOLATION LEVEL {isolation}; SET LOCAL search_path TO {schema}; "
+        f"SET LOCAL lock_timeout TO {max(1, round(lock_seconds * 1_000))}; "
+        f"SET LOCAL idle_in_transaction_session_timeout TO {round(IDLE_SECONDS * 1_000)}"
+    )
+
+
+class NotBegun(Exception):  # noqa: N818 - a fact for whoever holds the connection: nothing happened at all
+    """The connection was dead before the transaction began; ``__cause__`` says how."""
+
+
+# what a transaction may fail with that is not the work's own affair
+BROKEN: tuple[type[BaseException], ...] = (NotBegun, *FAILURES)
+
+
+async def transaction(raw: Raw, catalogue: Catalogue, begin: str, work: Callable[[Tx], Awaitable[T]]) -> T:
+    """Run ``work`` between ``begin`` and COMMIT, or roll back. A connection whose state is in doubt is cut off.
+
+    Raises:
+        NotBegun: the line was dead.
+        CommitUnknown: the answer to COMMIT was lost.
+        Exception: the driver's own errors, not translated, and whatever ``work`` raises.
+    """
+    try:
+        await raw.execute(begin)
+    except FAILURES as error:
+        raw.terminate()
+        raise NotBegun from error
+    except BaseException:
+        raw.terminate()
+        raise
+    try:
+        answer = await work(Connection(raw, catalogue))
+    except BaseException as error:
+        await _roll_back(raw, error)
+        raise
+    await _commit(raw)
+    return answer
+
+
+async def _roll_back(raw: Raw, error: BaseException) -> None:
+    broken = isinstance(error, asyncio.CancelledError | TimeoutError) or not isinstance(error, Exception)
+    if broken or raw.is_closed():  # a statement may still be under way: waiting for it could take for ever
+        raw.terminate()
+        return
+    try:
+        await raw.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
+    except BaseException as second:
+        raw.terminate()
+        if not isinstance(second, FAILURES):
+            raise
+
+
+async def _commit(raw: Raw) -> None:
+    try:
+        tag = await raw.execute("COMMIT")
+    except FAILURES as error:
+        if is_definite(error):
+            await _roll_back(raw, error)
+            raise
+        raw.terminate()
+        raise CommitUnknown(
+            "The line to the database broke while a transaction was being committed: whether it was is not known yet."
+        ) from error
+    except BaseException:
+        raw.terminate()
+        raise
+    if tag != "COMMIT":  # a failed statement's error was swallowed by whoever ran it
+        raise Unavailable("The database rolled the transaction back.", code="database_failed")
+
+
+class Connection:
+    """Implements ``stores.database.Tx`` on a connection that is inside a transaction."""
+
+    __slots__ = ("_catalogue", "raw")
+
+    def __init__(self, raw: Raw, catalogue: Catalogue) -> None:
+        self.raw = raw
+        self._catalogue = catalogue
+
+    async def all(self, name: str, /, **parameters: Value) -> list[Row]:
+        """See ``Tx.all``."""
+        statement = self._catalogue.plain[name]
+        records = await self.raw.fetch(statement.text, *statement.values(parameters))
+        return [dict(record) for record in records]
+
+    async def one(self, name: str, /, **parameters: Value) -> Row | None:
+        """See ``Tx.one``."""
+        statement = self._catalogue.plain[name]
+        records = await self.raw.fetch(statement.text, *statement.values(parameters))
+        return dict(records[0]) if records else None
+
+    async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
+        """See ``Tx.tuples``."""
+        statement = self._catalogue.plain[name]
+        records = await self.raw.fetch(statement.text, *statement.values(parameters))
+        return [tuple(record) for record in records]
+
+    async def run(self, name: str, /, **parameters: Value) -> int:
+        """See ``Tx.run``."""
+        statement = self._catalogue.plain[name]
+        tag = await self.raw.execute(statement.text, *statement.values(parameters))
+        return int(tag.rpartition(" ")[2])
+
+    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
+        """See ``Tx.many``: one trip for all rows, where the query is a set query one statement as well."""
+        if name in self._catalogue.sets:
+            statement = self._catalogue.sets[name]
+            arrays = statement.arrays(rows)
+            records = await self.raw.fetch(statement.text, *arrays) if arrays else []
+        else:
+            single = self._catalogue.plain[name]
+            given = [single.values(row) for row in rows]
+            records = await self.raw.fetchmany(single.text, given) if given else []
+        return [tuple(record) for record in records]

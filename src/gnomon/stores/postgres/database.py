@@ -1,0 +1,102 @@
+"""One schema of a PostgreSQL database: transactions over a few held connections, and direct ones for other threads.
+
+Services are written for writers that come one after the other. Here they come side by side, so a write is SERIALIZABLE
+and is run again when it lost against another, as if it had come later; the hot ones, whose every statement carries its
+own guard, ask for less (``guarded``).
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from gnomon.ports.clock import Clock
+from gnomon.stores import queries
+from gnomon.stores.database import Tx
+from gnomon.stores.postgres.address import Address, parse
+from gnomon.stores.postgres.connection import (
+    BROKEN,
+    GUARDED,
+    READ,
+    WRITE,
+    NotBegun,
+    Raw,
+    beginning,
+    transaction,
+)
+from gnomon.stores.postgres.direct import DirectPostgres
+from gnomon.stores.postgres.failures import (
+    is_forgotten_statement,
+    is_worth_another_try,
+    translated,
+)
+from gnomon.stores.postgres.pool import Pool
+from gnomon.stores.postgres.statements import Catalogue
+
+T = TypeVar("T")
+CONNECTIONS = 6
+TRIES = 12
+_LONGEST_PAUSE = 0.1
+
+
+class PostgresDatabase:
+    """``stores.database.Database`` over one schema that exists and is migrated (see ``opening.py``).
+
+    ``connections`` is how many it holds at most; one more is used by each ``direct``.
+    """
+
+    def __init__(self, url: str | Address, clock: Clock, *, connections: int = CONNECTIONS) -> None:
+        self.address = url if isinstance(url, Address) else parse(url)
+        self._catalogue = Catalogue(queries.load("postgres"))
+        self._cached = self.address.statement_cache_size
+        self._pool = Pool(self.address, clock, connections, lambda: self._cached)
+
+    async def write(self, work: Callable[[Tx], Awaitable[T]], *, guarded: bool = False) -> T:
+        """See ``Database.write``."""
+        return await self._run(GUARDED if guarded else WRITE, work)
+
+    async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``Database.read``."""
+        return await self._run(READ, work)
+
+    def direct(self, patience: float | None = None) -> DirectPostgres:
+        """See ``Database.direct``. It connects at its first write, in the thread that writes."""
+        return DirectPostgres(self.address, self._catalogue, lambda: self.beginning(GUARDED), patience)
+
+    async def close(self) -> None:
+        """See ``Database.close``."""
+        await self._pool.close()
+
+    def beginning(self, isolation: str) -> str:
+        """What begins a transaction here."""
+        return beginning(isolation, self.address.schema)
+
+    async def _run(self, isolation: str, work: Callable[[Tx], Awaitable[T]]) -> T:
+        tries = 0
+        while True:
+            tries += 1
+            raw = await self._pool.take()
+            try:
+                return await transaction(raw, self._catalogue, self.beginning(isolation), work)
+            except BROKEN as error:
+                failure = error.__cause__ if isinstance(error, NotBegun) else error
+                assert failure is not None
+                if not self._again(raw, error, tries):
+                    raise translated(failure) from failure
+            finally:
+                self._pool.give(raw)
+            # random, so that two that met don't meet again
+            longest = min(_LONGEST_PAUSE, 0.001 * 2**tries)
+            await asyncio.sleep(random.uniform(0, longest))  # noqa: S311 - spreads waiters, guards nothing
+
+    def _again(self, raw: Raw, error: BaseException, tries: int) -> bool:
+        """Whether the transaction, of which nothing was written, is worth another try."""
+        if isinstance(error, NotBegun):  # its server may have gone long ago, and come back since
+            self._pool.drop_idle()
+            return tries <= 2
+        if is_forgotten_statement(error):
+            raw.terminate()
+            self._pool.drop_idle()
+            self._cached = 0  # whoever stands between us and the server does not keep them
+            return tries <= 2
+        return is_worth_another_try(error) and tries < TRIES
