@@ -133,8 +133,8 @@ WHERE id = :id AND fence = :fence AND status = 'running';
 -- name: requeue
 UPDATE runs SET
     status = 'queued', claimable_at = :claimable_at, scheduled_for = :claimable_at, lease_until = NULL, owner = NULL,
-    claim_id = NULL, half_done = CASE WHEN :half_done THEN 1 ELSE half_done END
-WHERE id = :id AND fence = :fence AND status = 'running' AND (:owner IS NULL OR owner = :owner)
+    claim_id = NULL, half_done = CASE WHEN :half_done = 1 THEN 1 ELSE half_done END
+WHERE id = :id AND fence = :fence AND status = 'running' AND (CAST(:owner AS TEXT) IS NULL OR owner = :owner)
 RETURNING id;
 
 -- name: give_back
@@ -193,11 +193,11 @@ LEFT JOIN schedules AS s ON s.id = r.schedule_id
 LEFT JOIN processes AS p ON p.id = r.owner
 WHERE r.lease_until IS NOT NULL
   AND (
-    (r.lease_until <= now_us() AND (:calm_us IS NULL OR r.lease_seconds * 1000000 < :calm_us))
+    (r.lease_until <= now_us() AND (CAST(:calm_us AS BIGINT) IS NULL OR r.lease_seconds * 1000000 < :calm_us))
     OR (
         r.deferred = 0
         AND (p.id IS NULL OR p.heartbeat_at <= now_us() - :heartbeat_timeout_us)
-        AND (:calm_us IS NULL OR :heartbeat_timeout_us < :calm_us)
+        AND (CAST(:calm_us AS BIGINT) IS NULL OR :heartbeat_timeout_us < :calm_us)
     )
   )
 ORDER BY r.lease_until
