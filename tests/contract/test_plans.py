@@ -16,7 +16,7 @@ SCHEDULES = 100_000
 DUE = 1_000
 RUNS = 20_000
 NOW = AT + 3_600 * SECOND
-THE_ROWS = "SCAN json_each VIRTUAL TABLE INDEX 1:"  # what a set statement is given
+THE_ROWS = "SCAN jsonb_each VIRTUAL TABLE INDEX 1:"  # what a set statement is given
 
 
 def fill(raw: apsw.Connection, table: str, rows: Iterator[dict[str, object]]) -> None:

@@ -119,7 +119,7 @@ class SetStatement:
 
     @staticmethod
     def _text(text: str, places: Mapping[str, int]) -> str:
-        text = text.replace(ROWS, "(SELECT value FROM json_each(?1)) AS given").replace(_NOW, "?2")
+        text = text.replace(ROWS, "(SELECT value FROM jsonb_each(?1)) AS given").replace(_NOW, "?2")
         return PARAMETER.sub(lambda match: f"(given.value ->> {places[match.group(1)]})", text)
 
 
