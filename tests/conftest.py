@@ -1,6 +1,7 @@
 """What every test may ask for: a clock driven by hand, a real database, ids from a seed."""
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -50,6 +51,18 @@ def pytest_terminal_summary(
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL of this process of the run; it ends with it, however that ends."""
+    from gnomon.adapters.postgres_server import PostgresServer
+    from support.postgres import OPTIONS
+
+    folder = tmp_path_factory.mktemp("postgres")
+    with PostgresServer(folder / "server", options=OPTIONS) as server:
+        yield server.url
+    shutil.rmtree(folder, ignore_errors=True)  # fifty megabytes that nobody will look at
 
 
 @pytest.fixture

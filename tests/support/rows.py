@@ -8,6 +8,8 @@ from typing import Any
 
 from gnomon.domain.instants import to_micros
 from gnomon.stores.database import Database, Tx
+from gnomon.stores.postgres.database import PostgresDatabase
+from support import postgres
 from support.databases import START
 
 AT = to_micros(START)  # where the tests' clock stands
@@ -106,6 +108,8 @@ async def execute(database: Database, text: str, /, **parameters: Any) -> list[d
     """The rows of any statement, by column name; committed."""
 
     async def work(tx: Tx) -> list[dict[str, Any]]:
+        if isinstance(database, PostgresDatabase):
+            return await postgres.execute(tx, text, parameters)
         cursor = tx._raw.execute(text, parameters)  # type: ignore[attr-defined]
         found: list[dict[str, Any]] = []
         for row in cursor:
@@ -135,6 +139,9 @@ async def add_many(database: Database, table: str, rows: Sequence[Mapping[str, A
     names, values = ", ".join(rows[0]), ", ".join(f":{name}" for name in rows[0])
 
     async def work(tx: Tx) -> None:
+        if isinstance(database, PostgresDatabase):
+            await postgres.insert(tx, table, list(rows))
+            return
         tx._raw.executemany(f"INSERT INTO {table} ({names}) VALUES ({values})", rows)  # type: ignore[attr-defined]
 
     await database.write(work)

@@ -27,6 +27,8 @@ _AGAIN = frozenset({"40001", "40P01"})
 # a pooler gave us a server connection that does not know our prepared statements, or knows somebody else's; or the
 # schema was changed under them
 _FORGOTTEN = frozenset({"26000", "42P05", "0A000"})
+# a trigger of ours, and a number that only the database gives
+_REFUSED = frozenset({"P0001", "428C9"})
 _GONE = "The database can't be reached. It is tried again; nothing was lost."
 # by SQLSTATE, else by its class: code and sentence
 _UNAVAILABLE: Mapping[str, tuple[str, str]] = {
@@ -98,7 +100,7 @@ def translated(error: BaseException) -> BaseException:
 def _of_state(error: asyncpg.PostgresError, state: str) -> BaseException:
     if state == "23505":
         return UniqueViolation(_where(error))
-    if state[:2] == "23" or state == "P0001":
+    if state[:2] == "23" or state in _REFUSED:
         return CheckViolation(_words(error))
     if state == "22021":
         return Invalid("A text holds the character NUL, which the database can't store.", code="invalid")
