@@ -43,7 +43,7 @@ class NewEntry:
 async def append_many(tx: Tx, entries: Sequence[NewEntry]) -> None:
     """Append entries, in order, at the database's present instant."""
     if entries:
-        await tx.many("audit.append", [entry.parameters() for entry in entries])
+        await tx.later("audit.append", [entry.parameters() for entry in entries])
 
 
 async def append(

@@ -47,6 +47,14 @@ class Tx(Protocol):
         """Execute once for each mapping of parameters; what RETURNING gave, over all of them."""
         ...
 
+    async def later(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+        """As ``many``, of a set query whose answer nobody needs.
+
+        It may be put off and sent together with others, but is done before the next statement that answers and before
+        the commit; what it raises may be raised there.
+        """
+        ...
+
 
 class DirectDatabase(Protocol):
     """A connection of its own for one thread that must not depend on the event loop (RUN-4)."""

@@ -80,7 +80,7 @@ def _inserted(run: NewRun) -> Parameters:
 
 async def insert(tx: Tx, runs: Sequence[NewRun]) -> None:
     """Insert runs, each with its turn (the seed of its checkpoints) and, where it is new, its session (DSP-5)."""
-    await tx.many("runs.insert", [_inserted(run) for run in runs])
+    await tx.later("runs.insert", [_inserted(run) for run in runs])
 
 
 async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
@@ -146,7 +146,7 @@ async def close_queued(
 
 async def answer(tx: Tx, answers: Sequence[Parameters]) -> None:
     """Keep answers in full in their sessions (RUN-9)."""
-    await tx.many("runs.answer", answers)
+    await tx.later("runs.answer", answers)
 
 
 async def requeue(
@@ -199,10 +199,10 @@ async def settle(tx: Tx, rows: Sequence[Parameters], *, parallel: bool = True) -
     ``parallel``: whether any of them may have run beside others of its schedule, one of which then is in flight.
     """
     for wave in _waves(rows):
-        await tx.many("runs.settle", wave)
+        await tx.later("runs.settle", wave)
     if parallel:
         await tx.run("runs.settle_parallel", ids=json.dumps([row["schedule_id"] for row in rows]))
-    await tx.run("runs.free_waiting", ids=json.dumps([row["run_id"] for row in rows]))
+    await tx.later("runs.free_waiting", [{"run_id": row["run_id"]} for row in rows])
 
 
 def _waves(rows: Sequence[Parameters]) -> Iterable[list[Parameters]]:

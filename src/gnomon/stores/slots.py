@@ -27,7 +27,7 @@ async def record(tx: Tx, occurrences: Iterable[Parameters]) -> set[str]:
 
 async def advance(tx: Tx, schedules: Iterable[Parameters]) -> None:
     """Move claimed schedules to their next slot."""
-    await tx.many("slots.advance", schedules)
+    await tx.later("slots.advance", schedules)
 
 
 async def stop(  # noqa: PLR0917 - a status has a who and a why
@@ -69,7 +69,7 @@ async def far_ahead(tx: Tx, after: int, after_id: str, limit: int) -> list[Row]:
 
 async def realign(tx: Tx, schedules: Iterable[Parameters]) -> None:
     """Set next slots anew where they still are what was read."""
-    await tx.many("slots.realign", schedules)
+    await tx.later("slots.realign", schedules)
 
 
 async def holidays(tx: Tx, slugs: Iterable[str]) -> dict[str, frozenset[date]]:

@@ -121,7 +121,7 @@ _HOLDERS: tuple[Mutant, ...] = (
     ),
     without("runs.requeue", "fence = :fence", _STALE),
     without("runs.requeue", "status = 'running'", _ENDED),
-    without("runs.requeue", "(:owner IS NULL OR owner = :owner)", _STALE),
+    without("runs.requeue", "(CAST(:owner AS TEXT) IS NULL OR owner = :owner)", _STALE),
     without("runs.give_back", "owner = :owner", _GIVEN_BACK),
     without("runs.give_back", "fence = :fence", _GIVEN_BACK),
     without("runs.give_back", "status = 'running'", _BACK + "test_what_is_over_is_not_given_back"),
@@ -207,13 +207,13 @@ _SWEEPS: tuple[Mutant, ...] = (
     ),
     without(
         "runs.expired",
-        "(:calm_us IS NULL OR r.lease_seconds * 1000000 < :calm_us)",
+        "(CAST(:calm_us AS BIGINT) IS NULL OR r.lease_seconds * 1000000 < :calm_us)",
         _SWEEP + "test_after_a_jump_a_lease_is_left_alone_for_its_own_length",
     ),
     in_query(
         "runs.expired",
-        "(:calm_us IS NULL OR :heartbeat_timeout_us < :calm_us)",
-        "AND (:calm_us IS NULL OR :heartbeat_timeout_us < :calm_us)",
+        "(CAST(:calm_us AS BIGINT) IS NULL OR :heartbeat_timeout_us < :calm_us)",
+        "AND (CAST(:calm_us AS BIGINT) IS NULL OR :heartbeat_timeout_us < :calm_us)",
         "",
         _SWEEP + "test_after_a_standstill_a_heartbeat_is_left_alone_for_its_timeout",
     ),
@@ -298,8 +298,8 @@ _LOCKS: tuple[Mutant, ...] = (
     in_query(
         "runs.free_waiting",
         "only who waits for the ended run",
-        "WHERE waits_for IN (SELECT value FROM json_each(:ids)) AND",
-        "WHERE :ids IS NOT NULL AND waits_for IS NOT NULL AND",
+        "WHERE waits_for = :run_id AND",
+        "WHERE waits_for IS NOT NULL AND",
         _SETTLE + "test_whoever_waits_for_another_waits_on",
     ),
     in_query(

@@ -14,7 +14,7 @@ from gnomon.domain.errors import Unavailable, UnusableDatabase
 from gnomon.stores.database import Row, Tx, Value
 from gnomon.stores.postgres.address import Address
 from gnomon.stores.postgres.failures import FAILURES, CommitUnknown, is_definite
-from gnomon.stores.postgres.statements import Catalogue
+from gnomon.stores.postgres.statements import Catalogue, SetStatement
 
 T = TypeVar("T")
 Raw: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -83,7 +83,9 @@ async def transaction(raw: Raw, catalogue: Catalogue, begin: str, work: Callable
         raw.terminate()
         raise
     try:
-        answer = await work(Connection(raw, catalogue))
+        connection = Connection(raw, catalogue)
+        answer = await work(connection)
+        await connection.flush()
     except BaseException as error:
         await _roll_back(raw, error)
         raise
@@ -125,32 +127,37 @@ async def _commit(raw: Raw) -> None:
 class Connection:
     """Implements ``stores.database.Tx`` on a connection that is inside a transaction."""
 
-    __slots__ = ("_catalogue", "raw")
+    __slots__ = ("_catalogue", "_put_off", "raw")
 
     def __init__(self, raw: Raw, catalogue: Catalogue) -> None:
         self.raw = raw
         self._catalogue = catalogue
+        self._put_off: list[tuple[SetStatement, list[list[Value]]]] = []
 
     async def all(self, name: str, /, **parameters: Value) -> list[Row]:
         """See ``Tx.all``."""
+        await self.flush()
         statement = self._catalogue.plain[name]
         records = await self.raw.fetch(statement.text, *statement.values(parameters))
         return [dict(record) for record in records]
 
     async def one(self, name: str, /, **parameters: Value) -> Row | None:
         """See ``Tx.one``."""
+        await self.flush()
         statement = self._catalogue.plain[name]
         records = await self.raw.fetch(statement.text, *statement.values(parameters))
         return dict(records[0]) if records else None
 
     async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
         """See ``Tx.tuples``."""
+        await self.flush()
         statement = self._catalogue.plain[name]
         records = await self.raw.fetch(statement.text, *statement.values(parameters))
         return [tuple(record) for record in records]
 
     async def run(self, name: str, /, **parameters: Value) -> int:
         """See ``Tx.run``."""
+        await self.flush()
         statement = self._catalogue.plain[name]
         tag = await self.raw.execute(statement.text, *statement.values(parameters))
         return int(tag.rpartition(" ")[2])
@@ -158,11 +165,34 @@ class Connection:
     async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
         """See ``Tx.many``: one trip for all rows, where the query is a set query one statement as well."""
         if name in self._catalogue.sets:
-            statement = self._catalogue.sets[name]
-            arrays = statement.arrays(rows)
-            records = await self.raw.fetch(statement.text, *arrays) if arrays else []
-        else:
-            single = self._catalogue.plain[name]
-            given = [single.values(row) for row in rows]
-            records = await self.raw.fetchmany(single.text, given) if given else []
+            arrays = self._catalogue.sets[name].arrays(rows)
+            if not arrays:
+                return []
+            await self._put(self._catalogue.sets[name], arrays)
+            return [tuple(record) for record in await self.flush()]
+        await self.flush()
+        single = self._catalogue.plain[name]
+        given = [single.values(row) for row in rows]
+        records = await self.raw.fetchmany(single.text, given) if given else []
         return [tuple(record) for record in records]
+
+    async def later(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+        """See ``Tx.later``: one trip for all that is put off."""
+        statement = self._catalogue.sets[name]
+        arrays = statement.arrays(rows)
+        if arrays:
+            await self._put(statement, arrays)
+
+    async def _put(self, statement: SetStatement, arrays: list[list[Value]]) -> None:
+        # statements that go together see none of each other's effects, so no two of them touch one table
+        if any(statement.touched & other.touched for other, _ in self._put_off):
+            await self.flush()
+        self._put_off.append((statement, arrays))
+
+    async def flush(self) -> list[Any]:
+        """Send what was put off; what the last of it returned."""
+        if not self._put_off:
+            return []
+        put_off, self._put_off = self._put_off, []
+        text = self._catalogue.together([statement for statement, _ in put_off])
+        return await self.raw.fetch(text, *(array for _, arrays in put_off for array in arrays))

@@ -173,9 +173,11 @@ UPDATE schedules SET in_flight_run_id = (
 WHERE id IN (SELECT value FROM json_each(:ids)) AND in_flight_run_id IS NULL;
 
 -- name: free_waiting
+-- rows: run_id text
 UPDATE runs SET claimable_at = CASE WHEN scheduled_for > now_us() THEN scheduled_for ELSE now_us() END,
     waits_for = NULL
-WHERE waits_for IN (SELECT value FROM json_each(:ids)) AND status = 'queued';
+FROM @rows
+WHERE waits_for = :run_id AND status = 'queued';
 
 -- name: streak
 SELECT failure_streak, failure_limit, status FROM schedules WHERE id = :id;

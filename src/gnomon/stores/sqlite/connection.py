@@ -209,6 +209,10 @@ class Connection:
             return self._all_at_once(statement, given) if given else []
         return self._one_by_one(self._statements[name], rows)
 
+    async def later(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+        """See ``Tx.later``: there is nothing to be gained by waiting."""
+        await self.many(name, rows)
+
     def _one_by_one(
         self, statement: _Statement, rows: Iterable[Mapping[str, Value]]
     ) -> list[tuple[Any, ...]]:
