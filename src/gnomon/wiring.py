@@ -8,6 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 
+import structlog
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
@@ -16,16 +17,18 @@ from gnomon.adapters.failpoints import Failpoints
 from gnomon.adapters.metrics import ProcessCollector
 from gnomon.cadence import zone_data_version
 from gnomon.domain.agent import RuntimeSpec
-from gnomon.domain.errors import Fault
-from gnomon.domain.failpoint import parse
+from gnomon.domain.errors import Fault, Unavailable
+from gnomon.domain.failpoint import parse as parse_failpoints
 from gnomon.edges.http.app import build_app
 from gnomon.edges.http.services import Check, Services
 from gnomon.ports import failpoints
+from gnomon.ports.clock import Clock
 from gnomon.runtimes.checks import check_runtime
 from gnomon.runtimes.table import RuntimeTable, runtime_table
 from gnomon.runtimes.warden import kill
 from gnomon.services import dedup
 from gnomon.services.agents import Agents
+from gnomon.services.announcer import Announcer
 from gnomon.services.api_keys import ApiKeys
 from gnomon.services.apply import Apply
 from gnomon.services.apply_parts import all_parts
@@ -47,10 +50,33 @@ from gnomon.services.sessions import Sessions
 from gnomon.services.signal import Signal
 from gnomon.services.teams import Teams
 from gnomon.settings import Settings, inventory
+from gnomon.stores.database import Database
+from gnomon.stores.migrations import Migration
+from gnomon.stores.sqlite import opening as sqlite_opening
 from gnomon.stores.sqlite.database import SqliteDatabase
-from gnomon.stores.sqlite.opening import prepare
 
 VERSION = version("gnomon")
+_log = structlog.get_logger()
+
+
+class Link:
+    """A database that was opened, and how this process is woken when another one has changed it."""
+
+    def __init__(self, database: Database, signal: Signal, announcer: Announcer | None = None) -> None:
+        self.database = database
+        self.signal = signal
+        self.announcer = announcer
+
+    def listen(self) -> None:
+        """Hear other processes from now on."""
+        if self.announcer is not None:
+            self.announcer.start()
+
+    async def close(self) -> None:
+        """Tell the others what is still to be told, and close the database."""
+        if self.announcer is not None:
+            await self.announcer.stop()
+        await self.database.close()
 
 
 class Center:
@@ -63,13 +89,13 @@ class Center:
         services: Services,
         engine: Engine,
         runtimes: RuntimeTable,
-        database: SqliteDatabase,
+        link: Link,
     ) -> None:
         self.app = app
         self.services = services
         self.engine = engine
         self._runtimes = runtimes
-        self._database = database
+        self._link = link
 
     @property
     def process_id(self) -> str:
@@ -78,6 +104,7 @@ class Center:
 
     async def start(self) -> None:
         """Start the loops: after the sockets listen (DSP-1)."""
+        self._link.listen()
         await self.engine.start()
 
     async def drain(self) -> None:
@@ -86,9 +113,15 @@ class Center:
 
     async def stop(self) -> None:
         """Stop what is left, heartbeat last, and close the database."""
-        await self.engine.stop()
-        await self._runtimes.close()
-        await self._database.close()
+        try:
+            await self.engine.stop()
+        except (
+            Unavailable
+        ) as error:  # others take the heartbeat's silence for the word that could not be written
+            _log.warning("stopped_without_a_word", error=error.message)
+        finally:
+            await self._runtimes.close()
+            await self._link.close()
 
 
 async def open_center(
@@ -104,14 +137,15 @@ async def open_center(
     everything: for the command line, which has the database itself.
 
     Raises:
-        UnusableDatabase: with what is wrong with the file and what to do; it was not touched.
+        UnusableDatabase: with what is wrong with the database and what to do; it was not touched.
+        Unavailable: it can't be reached.
     """
     if settings.failpoints:
-        failpoints.arm(Failpoints(parse(settings.failpoints)))
+        failpoints.arm(Failpoints(parse_failpoints(settings.failpoints)))
     clock, entropy = SystemClock(), SystemEntropy()
-    prepare(settings.database_path, clock)
-    database = SqliteDatabase(settings.database_path, clock)
-    mint, signal = Mint(clock, entropy), Signal()
+    await _prepare(settings, clock)
+    link = _link(settings, clock)
+    database, mint, signal = link.database, Mint(clock, entropy), link.signal
     pace = _pace(settings)
     dispatches = settings.dispatches if dispatch is None else dispatch
     works = settings.works if work is None else work
@@ -186,17 +220,57 @@ async def open_center(
     registry = CollectorRegistry()
     registry.register(ProcessCollector(engine.counts))
     app = build_app(services, clock=clock, entropy=entropy, version=VERSION, registry=registry)
-    return Center(app=app, services=services, engine=engine, runtimes=runtimes, database=database)
+    return Center(app=app, services=services, engine=engine, runtimes=runtimes, link=link)
 
 
-def migrate(settings: Settings) -> list[str]:
+async def migrate(settings: Settings) -> list[str]:
     """Make the database or bring it up to date; the names of the migrations that were applied.
 
     Raises:
-        UnusableDatabase: as ``open_center``.
+        UnusableDatabase, Unavailable: as ``open_center``.
     """
-    done = prepare(settings.database_path, SystemClock())
+    done = await _prepare(settings, SystemClock())
     return [f"{migration.number:04d}_{migration.name}" for migration in done]
+
+
+async def is_made(settings: Settings) -> bool:
+    """Whether there is a database of ours, looked at without changing anything.
+
+    Raises:
+        Unavailable: its server can't be reached.
+    """
+    if not settings.is_postgres:
+        return settings.database_path.exists()
+    from gnomon.stores.postgres import opening  # noqa: PLC0415 - as in _link
+
+    return bool(await opening.applied(settings.database_url))
+
+
+async def _prepare(settings: Settings, clock: Clock) -> list[Migration]:
+    if not settings.is_postgres:
+        return sqlite_opening.prepare(settings.database_path, clock)
+    from gnomon.stores.postgres import opening  # noqa: PLC0415 - as in _link
+
+    return await opening.prepare(settings.database_url)
+
+
+def _link(settings: Settings, clock: Clock) -> Link:
+    """The engine that the address names. SQLite's processes see each other's commits by themselves (ADR 0018)."""
+    if not settings.is_postgres:
+        return Link(SqliteDatabase(settings.database_path, clock), Signal())
+    # Commands on a file shall not pay for a driver that they don't use.
+    from gnomon.stores.postgres.address import parse  # noqa: PLC0415
+    from gnomon.stores.postgres.database import PostgresDatabase  # noqa: PLC0415
+    from gnomon.stores.postgres.line import open_line  # noqa: PLC0415
+
+    address = parse(settings.database_url)
+    announcer = Announcer(
+        partial(open_line, address.dsn, address.schema),
+        clock,
+        on_heard=lambda: signal.wake(),  # noqa: PLW0108 - made after this
+    )
+    signal = Signal(announcer.announce)
+    return Link(PostgresDatabase(settings.database_url, clock), signal, announcer)
 
 
 def _pace(settings: Settings) -> Pace:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from gnomon.cli.command import Exit, Failed
+from gnomon.cli.command import Exit, Failed, as_problem
+from gnomon.domain.errors import Unavailable, UnusableDatabase
 
 if TYPE_CHECKING:
     from gnomon.settings import Settings
@@ -176,15 +177,31 @@ def _in_process(*, create: bool) -> Api:
     from gnomon.settings import load
 
     settings = load()
-    path = settings.database_path
-    if not create and not path.exists():
+    logs.configure(level="error", as_json=False)
+    try:
+        return _opened(settings, create=create)
+    except UnusableDatabase:
+        raise
+    except Unavailable as error:
+        raise Failed(as_problem(error), Exit.UNREACHABLE) from error
+
+
+def _opened(settings: "Settings", *, create: bool) -> Api:
+    if not create and not _is_made(settings):
         detail = (
-            f"There is no database at {path}. `gnomon up` starts one, `gnomon migrate` makes one; "
+            f"There is no database at {settings.database_place}. `gnomon up` starts one, `gnomon migrate` makes one; "
             "a server elsewhere is named with --url or GNOMON_URL."
         )
         raise Failed({"detail": detail, "code": "no_database"}, Exit.UNREACHABLE)
-    logs.configure(level="error", as_json=False)
     return in_process(settings)
+
+
+def _is_made(settings: "Settings") -> bool:
+    if not settings.is_postgres:
+        return settings.database_path.exists()
+    from gnomon.wiring import is_made
+
+    return asyncio.run(is_made(settings))
 
 
 def in_process(settings: "Settings") -> Api:
@@ -205,7 +222,7 @@ def in_process(settings: "Settings") -> Api:
         timeout=TIMEOUT,
         trust_env=False,
     )
-    return Api(runner, client, center.stop, place=str(settings.database_path), local=True)
+    return Api(runner, client, center.stop, place=settings.database_place, local=True)
 
 
 def _operator_token(settings: "Settings") -> str:
@@ -213,7 +230,7 @@ def _operator_token(settings: "Settings") -> str:
 
     The same for each command on one database, because a request's Idempotency-Key holds for one bearer (IDM-2).
     """
-    place = str(settings.database_path.resolve())
+    place = settings.database_place if settings.is_postgres else str(settings.database_path.resolve())
     return hashlib.blake2b(place.encode(), person=b"gnomon-operator").hexdigest()
 
 

@@ -6,19 +6,23 @@ half off (DSP-1, OPS-4). What a process is made of, ``wiring`` knows.
 
 import asyncio
 import shlex
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnomon.cli.command import Failed, local
+from gnomon.cli.command import Failed, Usage, local
 from gnomon.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterator
 
     from gnomon.settings import Settings
     from gnomon.wiring import Center
 
+POSTGRES_FOLDER = Path("gnomon-postgres")
 Host = Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")]
 Port = Annotated[int | None, typer.Option(help="The port to listen on.", show_default="8420")]
 DatabaseUrl = Annotated[
@@ -32,6 +36,12 @@ def up(
     host: Host = None,
     port: Port = None,
     database_url: DatabaseUrl = None,
+    postgres: Annotated[
+        bool,
+        typer.Option(
+            "--postgres", help="Start PostgreSQL too, in ./gnomon-postgres, and stop it at the end."
+        ),
+    ] = False,
     demo: Annotated[
         bool,
         typer.Option(
@@ -40,8 +50,12 @@ def up(
     ] = False,
 ) -> None:
     """Start everything in one process: HTTP, dispatcher, runner."""
+    if postgres and database_url is not None:
+        raise Usage(
+            "--postgres starts a database of its own, --database-url names another one. Choose one of them."
+        )
     settings = _settings(host=host, port=port, database_url=database_url)
-    _serve(out, settings, first_key=True, demo=demo, named=database_url)
+    _serve(out, settings, first_key=True, demo=demo, named=database_url, own_postgres=postgres)
 
 
 def serve(out: Terminal, *, host: Host = None, port: Port = None, database_url: DatabaseUrl = None) -> None:
@@ -66,13 +80,13 @@ def migrate(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
     settings = _settings(database_url=database_url)
     from gnomon.wiring import migrate as apply_migrations
 
-    applied = apply_migrations(settings)
+    applied = asyncio.run(apply_migrations(settings))
     if out.as_json:
-        out.data({"database": str(settings.database_path), "applied": applied})
+        out.data({"database": settings.database_place, "applied": applied})
     elif not applied:
-        out.line(f"{settings.database_path} is up to date.")
+        out.line(f"{settings.database_place} is up to date.")
     else:
-        out.line(f"{settings.database_path} is up to date; applied {', '.join(applied)}.")
+        out.line(f"{settings.database_place} is up to date; applied {', '.join(applied)}.")
 
 
 def _settings(**flags: Any) -> "Settings":
@@ -98,6 +112,7 @@ def _serve(
     first_key: bool = False,
     demo: bool = False,
     named: str | None = None,
+    own_postgres: bool = False,
 ) -> None:
     from gnomon.edges.server import listen, to_its_end
 
@@ -105,15 +120,28 @@ def _serve(
     sockets = listen(
         settings.host, settings.port
     )  # before the database is touched: a port in use changes nothing
-    try:
+    with ExitStack() as stack:
+        for each in sockets:
+            stack.callback(each.close)
+        if own_postgres:
+            settings = stack.enter_context(_own_postgres(out, settings))
+            named = settings.database_url
         if demo:
             _bring_demo(out, settings)
-        with _runner() as runner:
-            serving = _serve_on(sockets, out, settings, work=work, first_key=first_key, named=named)
-            runner.run(to_its_end(serving))
-    finally:
-        for each in sockets:
-            each.close()
+        runner = stack.enter_context(_runner())
+        serving = _serve_on(sockets, out, settings, work=work, first_key=first_key, named=named)
+        runner.run(to_its_end(serving))
+
+
+@contextmanager
+def _own_postgres(out: Terminal, settings: "Settings") -> "Iterator[Settings]":
+    """A PostgreSQL server while Gnomon runs, and the settings with its address: one that has no password in it."""
+    from gnomon.adapters.postgres_server import PostgresServer
+
+    if not POSTGRES_FOLDER.exists():
+        out.note(f"Making a PostgreSQL database in {POSTGRES_FOLDER.absolute()}.")
+    with PostgresServer(POSTGRES_FOLDER) as server:
+        yield settings.over(server.shown_url, origin="--postgres")
 
 
 def _bring_demo(out: Terminal, settings: "Settings") -> None:
@@ -161,9 +189,9 @@ async def _work(out: Terminal, settings: "Settings") -> None:
         try:
             await center.start()
             if out.as_json:
-                out.event({"process_id": center.process_id, "database": str(settings.database_path)})
+                out.event({"process_id": center.process_id, "database": settings.database_place})
             out.line(
-                f"Working on the runs of {settings.database_path}, {settings.concurrency} at once. Ctrl-C stops."
+                f"Working on the runs of {settings.database_place}, {settings.concurrency} at once. Ctrl-C stops."
             )
             await stop.wait()
         finally:
@@ -194,9 +222,13 @@ def _announce(
     named: str | None,
 ) -> None:
     if out.as_json:
-        out.event({"address": address, "database": str(settings.database_path), "key": key})
+        out.event({"address": address, "database": settings.database_place, "key": key})
         return
-    out.line(f"Gnomon is up at {address}, on {settings.database_path}.")
+    if settings.is_postgres:
+        out.line(f"Gnomon is up at {address}, on PostgreSQL:")
+        out.line(f"    {settings.database_place}")
+    else:
+        out.line(f"Gnomon is up at {address}, on {settings.database_path}.")
     if key is not None:
         out.line()
         out.line("This is the admin key. It is shown this once; keep it:")

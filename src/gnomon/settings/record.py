@@ -151,6 +151,11 @@ class Settings(BaseSettings):
         """Where the database is, for people and for the log: a file, or an address without its password."""
         return database.shown(self.database_url) if self.is_postgres else database.file_of(self.database_url)
 
+    def over(self, database_url: str, *, origin: str) -> "Settings":
+        """The same settings over another database."""
+        changed = self.model_copy(update={"database_url": database_url})
+        return changed.came_from({**self._origins, "database_url": origin})
+
     @property
     def dispatches(self) -> bool:
         """Whether schedules are fired here: in production only while both switches are on (OPS-4)."""
