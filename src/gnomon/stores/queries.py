@@ -1,7 +1,8 @@
 """The named SQL: read once from ``sql/<noun>.sql``, one text for both engines, and never composed elsewhere.
 
 A query starts at ``-- name: <words>`` and is called ``<noun>.<words>``. Parameters are ``:name``. ``@lease_seconds``
-is replaced by the domain's formula (DSP-4). An engine's own folder (``sqlite/sql``) replaces a query of the same name.
+is replaced by the domain's formula (DSP-4). A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that
+engine alone; an engine's own folder (``postgres/sql``) replaces a query of the same name.
 
 A query with a line ``-- rows: <column> <kind>, ...`` is a *set query*: it runs once for a whole list of rows, which it
 reads ``FROM @rows``, with ``:column`` for a column of the row at hand. Several statements in it, separated by ``;``,
@@ -20,6 +21,7 @@ from gnomon.domain.lease import LEASE_SECONDS_SQL
 _NAME = re.compile(r"^--\s*name:\s*(\w+)\s*$")
 _ROWS = re.compile(r"^--\s*rows:\s*(.+?),?\s*$")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
+_OWN_LINE = re.compile(r"^\s*--(sqlite|postgres):(.*)$")
 ROWS = "@rows"
 _KINDS = frozenset({"text", "int", "real"})
 _MACROS = {"@lease_seconds": LEASE_SECONDS_SQL}
@@ -59,15 +61,16 @@ def load(engine: str) -> Mapping[str, Query]:
         if folder.is_dir():
             for file in sorted(folder.iterdir(), key=lambda f: f.name):
                 if file.name.endswith(".sql"):
-                    found.update(_parse(file))
+                    found.update(_parse(file, engine))
     return found
 
 
-def _parse(file: Traversable) -> dict[str, Query]:
+def _parse(file: Traversable, engine: str) -> dict[str, Query]:
     noun = file.name.removesuffix(".sql")
     blocks: dict[str, list[str]] = {}
     current: list[str] | None = None
-    for line in file.read_text("utf-8").splitlines():
+    for written in file.read_text("utf-8").splitlines():
+        line = _OWN_LINE.sub(lambda own: own.group(2) if own.group(1) == engine else "--", written)
         match = _NAME.match(line)
         if match:
             name = f"{noun}.{match.group(1)}"
@@ -86,7 +89,7 @@ def _query(name: str, lines: list[str]) -> Query:
         text = text.replace(macro, value)
     parameters = tuple(dict.fromkeys(PARAMETER.findall(text)))
     if not given:
-        return Query(name, (text.strip().rstrip(";"),), parameters)
+        return Query(name, (text.strip().rstrip(";").rstrip(),), parameters)
     rows = tuple(_column(name, column) for column in given.split(","))
     missing = set(parameters) - {column.name for column in rows}
     if missing:

@@ -14,10 +14,10 @@ ENGINES = ("sqlite", "postgres")
 SOURCES = sorted(Path(str(files("gnomon.stores"))).rglob("*.sql"))
 
 
-def parse(folder: Path, text: str) -> dict[str, Query]:
+def parse(folder: Path, text: str, engine: str = "sqlite") -> dict[str, Query]:
     file = folder / "noun.sql"
     file.write_text(text, "utf-8")
-    return queries._parse(file)
+    return queries._parse(file, engine)
 
 
 def test_a_query_runs_from_its_name_to_the_next(tmp_path: Path) -> None:
@@ -41,6 +41,14 @@ def test_text_before_the_first_name_belongs_to_nobody(tmp_path: Path) -> None:
     assert parse(tmp_path, "SELECT 1;\n-- name: one\nSELECT 2;\n") == {
         "noun.one": Query("noun.one", ("SELECT 2",), ())
     }
+
+
+@pytest.mark.parametrize(("engine", "last"), [("sqlite", "LIMIT 1"), ("postgres", "LIMIT 1\n FOR UPDATE")])
+def test_a_line_may_belong_to_one_engine(tmp_path: Path, engine: str, last: str) -> None:
+    (query,) = parse(
+        tmp_path, "-- name: one\nSELECT 1\nLIMIT 1\n--postgres: FOR UPDATE\n;\n", engine
+    ).values()
+    assert query.text == f"SELECT 1\n{last}"
 
 
 def test_a_cast_is_no_parameter(tmp_path: Path) -> None:

@@ -1,4 +1,8 @@
 -- The queue and the runs: every write by a holder carries owner and fence (HOUSE rule 6).
+--
+-- Where writers come side by side, whoever ends a run takes its schedule's row first (the lines that begin with AND
+-- (SELECT count(*)) and then the run's own, as the dispatcher does: in one order, nobody waits in a circle. And what the
+-- schedule learns is written by the next statement, which then sees all that was committed to it before.
 
 -- name: insert
 -- rows: id text, trigger_kind text, status text, priority int, target_kind text, target_id text, schedule_id text,
@@ -95,6 +99,10 @@ UPDATE runs SET
     response_preview = :response_preview, error_code = :error_code, error = :error
 FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
+--postgres: AND (SELECT count(*) FROM (
+--postgres:   SELECT 1 FROM schedules WHERE id IN (SELECT r.schedule_id FROM @rows JOIN runs AS r ON r.id = :id)
+--postgres:   ORDER BY id FOR UPDATE
+--postgres: ) AS held) >= 0
 RETURNING id;
 
 -- name: close_by_fence
@@ -109,6 +117,9 @@ UPDATE runs SET
     cost = coalesce(cost + :cost, cost, :cost),
     response_preview = :response_preview, error_code = :error_code, error = :error
 WHERE id = :id AND fence = :fence AND status = 'running'
+--postgres: AND (SELECT count(*) FROM (
+--postgres:   SELECT 1 FROM schedules WHERE id = (SELECT schedule_id FROM runs WHERE id = :id) FOR UPDATE
+--postgres: ) AS held) >= 0
 RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence;
 
 -- name: close_queued
@@ -116,6 +127,9 @@ UPDATE runs SET
     status = :status, finished_at = now_us(), claimable_at = NULL, waits_for = NULL, error_code = :error_code,
     error = :error
 WHERE id = :id AND status = 'queued'
+--postgres: AND (SELECT count(*) FROM (
+--postgres:   SELECT 1 FROM schedules WHERE id = (SELECT schedule_id FROM runs WHERE id = :id) FOR UPDATE
+--postgres: ) AS held) >= 0
 RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence;
 
 -- name: answer
@@ -202,7 +216,7 @@ WHERE r.lease_until IS NOT NULL
         AND (CAST(:calm_us AS BIGINT) IS NULL OR :heartbeat_timeout_us < :calm_us)
     )
   )
-ORDER BY r.lease_until
+ORDER BY r.lease_until, r.id
 LIMIT :limit;
 
 -- name: lose
@@ -211,6 +225,9 @@ UPDATE runs SET
     duration_us = CASE WHEN now_us() > started_at THEN now_us() - started_at ELSE 0 END,
     lease_until = NULL, claim_id = NULL, half_done = 1, error_code = :error_code, error = :error
 WHERE id = :id AND fence = :fence AND status = 'running'
+--postgres: AND (SELECT count(*) FROM (
+--postgres:   SELECT 1 FROM schedules WHERE id = (SELECT schedule_id FROM runs WHERE id = :id) FOR UPDATE
+--postgres: ) AS held) >= 0
 RETURNING id;
 
 -- name: cancels

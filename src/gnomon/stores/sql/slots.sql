@@ -10,7 +10,10 @@ SELECT
 FROM schedules
 WHERE status = 'active' AND next_fire_at <= now_us()
 ORDER BY next_fire_at
-LIMIT :limit;
+LIMIT :limit
+-- who is at work on a schedule keeps it; nobody waits for a lock before leases are stamped (DSP-3)
+--postgres: FOR UPDATE SKIP LOCKED
+;
 
 -- name: next_due
 SELECT min(next_fire_at) - now_us() AS wait_us FROM schedules
