@@ -107,11 +107,11 @@ async def test_a_changed_python_half_goes_red(database: Database, changed: Calla
     assert not agree(await ask(database, LEASE_SECONDS_SQL), changed)
 
 
-async def test_the_claim_stamps_that_length(database: Database) -> None:
+async def test_the_claim_stamps_that_length(database: Database, engine: str) -> None:
     """DSP-3, DSP-4: the statement that claims holds the formula itself, and it is the whole of it."""
-    assert LEASE_SECONDS_SQL in queries.load("sqlite")["slots.claim_due"].text
+    assert LEASE_SECONDS_SQL in queries.load(engine)["slots.claim_due"].text
     await ask(database, "1")
-    due = await database.read(lambda tx: slots.claim_due(tx, len(MATRIX)))
+    due = await database.write(lambda tx: slots.claim_due(tx, len(MATRIX)))
     assert len(due) == len(MATRIX)
     for row in due:
         policy = (
