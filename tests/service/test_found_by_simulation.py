@@ -27,7 +27,7 @@ class LosesAnswers:
         self.lose = False
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
-    async def write(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def write_guarded(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
         answer = await self._database.write(work)
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None

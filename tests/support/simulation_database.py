@@ -122,6 +122,10 @@ class SimDatabase:
             self.faults.committed()
         return answer
 
+    async def write_guarded(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """As ``write``."""
+        return await self.write(work)
+
     async def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         await self._hop()
         answer = self.transact("BEGIN IMMEDIATE", work)

@@ -89,7 +89,7 @@ class Closing:
             await settle(tx, [Closed(run_id, row["schedule_id"], row["trigger_kind"], status, error)])
             return True
 
-        landed = await self._database.write(work)
+        landed = await self._database.write_guarded(work)
         self._wakeup.notify()
         if not landed:
             raise FenceStale(
@@ -115,7 +115,9 @@ class Closing:
         """Write a batch, come what may; the runs whose ending landed."""
         for pause in (*RETRY_SECONDS, None):
             try:
-                return await failpoints.through("close", self._database.write, lambda tx: _close(tx, endings))
+                return await failpoints.through(
+                    "close", self._database.write_guarded, lambda tx: _close(tx, endings)
+                )
             except Unavailable as error:
                 if error.code == "stopping" or pause is None:
                     break
@@ -142,7 +144,7 @@ class Closing:
             error=RunError("close_failed", "The run ended, but its record could not be written in full."),
         )
         try:
-            return await self._database.write(lambda tx: _close(tx, [bare]))
+            return await self._database.write_guarded(lambda tx: _close(tx, [bare]))
         except Exception:
             _log.exception("release_left_to_the_lease", run_id=ending.grant.run_id)
             return set()

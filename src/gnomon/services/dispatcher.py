@@ -132,7 +132,7 @@ class Dispatcher:
         scan = _Scan()
         try:
             scan = await failpoints.through(
-                "claim", self._database.write, lambda tx: self._claim(tx, claim_id, places)
+                "claim", self._database.write_guarded, lambda tx: self._claim(tx, claim_id, places)
             )
         except Unavailable:
             self._lost_claims.doubt(claim_id)

@@ -93,7 +93,9 @@ class Invoker:
 
     async def defer(self, grant: Grant) -> None:
         """The target took the work: the run outlives this process until its lease ends."""
-        await self._database.write(lambda tx: runs.defer(tx, grant.run_id, self._process_id, grant.fence))
+        await self._database.write_guarded(
+            lambda tx: runs.defer(tx, grant.run_id, self._process_id, grant.fence)
+        )
 
     async def _invoke_team(self, prepared: Prepared, reporter: Reporter) -> Result:
         grant = prepared.grant
@@ -153,7 +155,7 @@ class Invoker:
                 usage=usage,
             )
 
-        await self._database.write(work)
+        await self._database.write_guarded(work)
 
 
 class _Spent:

@@ -44,14 +44,14 @@ class LostClaims:
         if self._held:
             held = set(self._held)
             await failpoints.through(
-                "giveback", self._database.write, partial(give_back, owner=self._owner, held=held)
+                "giveback", self._database.write_guarded, partial(give_back, owner=self._owner, held=held)
             )
             self._held -= held
             self._wakeup.notify()
         while self._ids:
             claim_id = self._ids[0]
             give_back_claim = partial(self._give_back, claim_id=claim_id)
-            taken = await failpoints.through("giveback", self._database.write, give_back_claim)
+            taken = await failpoints.through("giveback", self._database.write_guarded, give_back_claim)
             self._ids.pop(0)
             if taken:
                 _log.warning("lost_claim_given_back", claim_id=claim_id, runs=taken)

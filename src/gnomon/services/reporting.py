@@ -66,7 +66,7 @@ class Reports:
 
     async def _write(self, rows: list[dict[str, Value]]) -> None:
         try:
-            await self._database.write(lambda tx: runs.events(tx, rows))
+            await self._database.write_guarded(lambda tx: runs.events(tx, rows))
         except Unavailable as error:
             _log.warning("reports_dropped", events=len(rows), error=error.message)
 

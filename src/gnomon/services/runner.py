@@ -160,7 +160,7 @@ class Runner:
         held = [(work.grant.run_id, work.grant.fence)]
         try:
             await failpoints.through(
-                "giveback", self._database.write, lambda tx: give_back(tx, self._process_id, held)
+                "giveback", self._database.write_guarded, lambda tx: give_back(tx, self._process_id, held)
             )
         except Unavailable as error:
             self._lost_claims.left(*held[0])
@@ -202,7 +202,7 @@ class Runner:
             return await claim_runs(tx, self._gates, self._process_id, claim_id, places, taken_at)
 
         try:
-            return await failpoints.through("take", self._database.write, work)
+            return await failpoints.through("take", self._database.write_guarded, work)
         except Unavailable:
             self._lost_claims.doubt(claim_id)
             raise

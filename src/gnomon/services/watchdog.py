@@ -80,7 +80,7 @@ class Watchdog:
                 _log.warning("swept", lost=swept.lost, resumed=swept.resumed)
                 self._wakeup.notify()
         if self._ticks % _CLEAN_EVERY == 0:
-            await self._database.write(lambda tx: processes.clean(tx, _FORGET_PROCESSES_US))
+            await self._database.write_guarded(lambda tx: processes.clean(tx, _FORGET_PROCESSES_US))
         self._ticks += 1
         for chore in self._chores:
             await chore()
@@ -95,7 +95,7 @@ class Watchdog:
             held = await processes.holds(tx, self._process_id)
             return await _take(tx, [row for row in held if (row["id"], row["fence"]) in abandoned])
 
-        swept = await failpoints.through("sweep", self._database.write, work)
+        swept = await failpoints.through("sweep", self._database.write_guarded, work)
         self._renewal.settled(abandoned)
         return swept
 
@@ -107,7 +107,7 @@ class Watchdog:
         """Close or resume every expired run, in bounded batches."""
         swept = Swept()
         while True:
-            batch, found = await failpoints.through("sweep", self._database.write, self._sweep_batch)
+            batch, found = await failpoints.through("sweep", self._database.write_guarded, self._sweep_batch)
             swept += batch
             if found < BATCH or batch == Swept():
                 return swept

@@ -2,7 +2,7 @@
 
 Services are written for writers that come one after the other. Here they come side by side, so a write is SERIALIZABLE
 and is run again when it lost against another, as if it had come later; the hot ones, whose every statement carries its
-own guard, ask for less (``guarded``).
+own guard, ask for less (``write_guarded``).
 """
 
 import asyncio
@@ -51,9 +51,13 @@ class PostgresDatabase:
         self._cached = self.address.statement_cache_size
         self._pool = Pool(self.address, clock, connections, lambda: self._cached)
 
-    async def write(self, work: Callable[[Tx], Awaitable[T]], *, guarded: bool = False) -> T:
+    async def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.write``."""
-        return await self._run(GUARDED if guarded else WRITE, work)
+        return await self._run(WRITE, work)
+
+    async def write_guarded(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``Database.write_guarded``."""
+        return await self._run(GUARDED, work)
 
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.read``."""

@@ -128,6 +128,10 @@ class SqliteDatabase:
         """See ``Database.write``."""
         return await self._writer.do(lambda connection: connection.transaction("BEGIN IMMEDIATE", work))
 
+    async def write_guarded(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``Database.write_guarded``: here writers come one after the other anyway."""
+        return await self.write(work)
+
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.read``."""
         return await self._reader.do(lambda connection: connection.transaction("BEGIN", work))
