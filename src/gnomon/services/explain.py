@@ -70,6 +70,11 @@ class Explain:
         return await self._database.read(work)
 
 
+async def verdict_at(tx: Tx, schedule: Schedule, at: int, now: int) -> Verdict:
+    """What became of one instant (microseconds), told by a word, inside a transaction of the caller."""
+    return (await _Case(tx, schedule, at, now).explain()).verdict
+
+
 class _Case:
     """One question inside one transaction."""
 

@@ -59,8 +59,11 @@ class Retention:
         now = await self._database.read(processes.now)
         ledger_before = now - self._keep.ledger_days * DAY
         audit_before = now - self._keep.audit_days * DAY
-        await self._database.write(lambda tx: retention.raise_floor(tx, ledger_before, audit_before))
-        gone = await self._runs(now - self._keep.history_days * DAY)
+        runs_before = now - self._keep.history_days * DAY
+        await self._database.write(
+            lambda tx: retention.raise_floor(tx, ledger_before, audit_before, runs_before)
+        )
+        gone = await self._runs(runs_before)
         gone += await self._audit(audit_before)
         gone += await self._ledger(ledger_before)
         if gone:

@@ -17,9 +17,14 @@ async def old_runs(tx: Tx, before_id: str, limit: int) -> int:
     return len(gone)
 
 
-async def raise_floor(tx: Tx, occurrences_before: int, audit_before: int) -> None:
-    """Let what is older be deleted; the floor never sinks."""
-    await tx.run("retention.raise_floor", occurrences_before=occurrences_before, audit_before=audit_before)
+async def raise_floor(tx: Tx, occurrences_before: int, audit_before: int, runs_before: int) -> None:
+    """Let what is older be deleted, and keep in mind that it may have been; the floor never sinks."""
+    await tx.run(
+        "retention.raise_floor",
+        occurrences_before=occurrences_before,
+        audit_before=audit_before,
+        runs_before=runs_before,
+    )
 
 
 async def next_ledger(tx: Tx, after: str) -> str | None:

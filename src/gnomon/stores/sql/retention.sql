@@ -28,7 +28,8 @@ DELETE FROM run_events WHERE run_id = :id;
 UPDATE retention_floor SET
     occurrences_before = CASE WHEN :occurrences_before > occurrences_before THEN :occurrences_before
         ELSE occurrences_before END,
-    audit_before = CASE WHEN :audit_before > audit_before THEN :audit_before ELSE audit_before END
+    audit_before = CASE WHEN :audit_before > audit_before THEN :audit_before ELSE audit_before END,
+    runs_before = CASE WHEN :runs_before > runs_before THEN :runs_before ELSE runs_before END
 WHERE id = 1;
 
 -- name: next_ledger

@@ -81,7 +81,8 @@ RETURNING id;
 UPDATE schedules SET recorded_until = :recorded_until WHERE id = :id;
 
 -- name: delete
-UPDATE schedules SET deleted_at = now_us(), next_fire_at = NULL, updated_at = now_us(), updated_by = :by
+-- updated_at stays: it says since when the last revision stood
+UPDATE schedules SET deleted_at = now_us(), next_fire_at = NULL, updated_by = :by
 WHERE id = :id AND in_flight_run_id IS NULL AND deleted_at IS NULL
 RETURNING id;
 
