@@ -202,7 +202,7 @@ def _run(row: Row, earlier: list[Attempt]) -> Run:
         schedule_id=row["schedule_id"],
         revision=row["revision"],
         nominal_fire_at=maybe_instant(row["nominal_fire_at"]),
-        session_id=row["session_id"] or sibling(Kind.SESSION, row["id"]),
+        session_id=_session_id(row),
         scheduled_for=from_micros(row["scheduled_for"]),
         started_at=maybe_instant(row["started_at"]),
         finished_at=maybe_instant(row["finished_at"]),
@@ -223,6 +223,12 @@ def _run(row: Row, earlier: list[Attempt]) -> Run:
         idempotency_key=row["id"],
         dedup_key=row["dedup_key"],
     )
+
+
+def _session_id(row: Row) -> str | None:
+    """A run's session: its own where none is named; none any more where it was erased (RUN-12)."""
+    named: str | None = row["session_id"]
+    return sibling(Kind.SESSION, row["id"]) if named is None else named or None
 
 
 def _occurrence(row: Row) -> Occurrence:

@@ -39,6 +39,7 @@ async def erase(tx: Tx, session_id: str) -> bool:
     await tx.run("sessions.erase_events", id=session_id)
     await tx.run("sessions.erase_checkpoints", id=session_id)
     await tx.run("sessions.erase_attempts", id=session_id)
+    await tx.run("sessions.erase_last_errors", id=session_id)
     await tx.run("sessions.erase_runs", id=session_id)
     await tx.run("sessions.erase_turns", id=session_id)
     return await tx.one("sessions.erase", id=session_id) is not None

@@ -54,6 +54,9 @@ async def test_an_erased_session_is_gone_and_the_slot_is_stamped(api: Api, admin
     assert (await admin.delete(f"/v1/sessions/{SESSION}")).status_code == 404
     slot = await one(api.database, "occurrences", nominal_fire_at=AT)
     assert (slot["run_id"], slot["session_id"], slot["links_erased_at"]) == (None, None, AT)
+    run = (await admin.get(f"/v1/runs/{RUN['id']}")).json()
+    assert (run["session_id"], run["message_id"], run["response_preview"]) == (None, None, None)
+    assert run["status"] == "succeeded"
     entries = (await admin.get("/v1/audit", params={"subject": SESSION})).json()["items"]
     assert [entry["action"] for entry in entries] == ["ERASE"]
 

@@ -34,8 +34,15 @@ DELETE FROM checkpoints WHERE run_id IN (SELECT run_id FROM turns WHERE session_
 -- name: erase_attempts
 UPDATE attempts SET error = NULL WHERE run_id IN (SELECT run_id FROM turns WHERE session_id = :id);
 
+-- name: erase_last_errors
+-- before the runs: what a schedule says of its last failure is the text of one of them
+UPDATE schedules SET last_error = NULL
+WHERE id IN (SELECT r.schedule_id FROM turns AS t JOIN runs AS r ON r.id = t.run_id WHERE t.session_id = :id)
+  AND last_error IN (SELECT r.error FROM turns AS t JOIN runs AS r ON r.id = t.run_id WHERE t.session_id = :id);
+
 -- name: erase_runs
-UPDATE runs SET session_id = NULL, response_preview = NULL, error = NULL
+-- the empty text, since NULL stands for the session that a run has of its own
+UPDATE runs SET session_id = '', response_preview = NULL, error = NULL
 WHERE id IN (SELECT run_id FROM turns WHERE session_id = :id);
 
 -- name: erase_turns
