@@ -12,7 +12,7 @@ from support.chaos_stores import PostgresStore, SqliteStore, Store
 from support.chaos_world import World
 from support.history import History
 
-ENGINES = ("sqlite",)
+ENGINES = ("postgres", "sqlite")
 
 
 @pytest.fixture(params=ENGINES)

@@ -14,7 +14,7 @@ BOUND = 60  # seeds
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name.replace(" ", "-"))
 def test_a_missing_guard_is_found(tmp_path: Path, plant: Plant) -> None:
     for seed in range(BOUND):
-        with plant.take_out() as changed:
+        with plant.take_out("sqlite") as changed:
             history = simulate(seed, tmp_path, plant.script, changed)
         if plant.shows in {breach.partition(":")[0] for breach in breaches(history)}:
             break

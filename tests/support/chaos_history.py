@@ -114,7 +114,7 @@ def _hits(world: World, names: dict[int, str], history: History) -> list[Hit]:
         if not line["begins"]:
             found[key].end, found[key].ended = at, line["how"]
             continue
-        name = names[line["pid"]]
+        name = names.get(line["pid"], f"process {line['pid']}")
         nominal = None if line["nominal"] is None else round(line["nominal"] * 1e6)
         hit = Hit(line["run"], line["key"], line["fence"], line["attempt"], nominal, name, at, line["plan"])
         found[key] = hit

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import apsw
+import asyncpg
 
 from gnomon.adapters.clock import SystemClock
+from gnomon.stores.postgres import opening
 from gnomon.stores.sqlite.opening import prepare
 
 RUN = (
@@ -123,9 +125,7 @@ class PostgresStore:
         self._connection: Any = None
 
     def prepare(self) -> None:
-        from gnomon.stores.postgres.opening import prepare as prepare_schema
-
-        self._loop.run_until_complete(prepare_schema(self.url, SystemClock()))
+        self._loop.run_until_complete(opening.prepare(self.url))
         self.script(_postgres_journal())
 
     def script(self, sql: str) -> None:
@@ -137,8 +137,6 @@ class PostgresStore:
         return [dict(row) for row in rows]
 
     async def _run(self, ask: Any) -> Any:
-        import asyncpg
-
         if self._connection is None or self._connection.is_closed():
             self._connection = await asyncpg.connect(
                 self.server_url, server_settings={"search_path": self.schema}, statement_cache_size=0

@@ -18,7 +18,7 @@ from support.chaos_stores import Store
 from support.chaos_target import PLANS, RECORDER
 from support.processes import until
 from support.product import Running
-from support.programs import TESTS
+from support.programs import SOURCE, TESTS
 
 HEARTBEAT_TIMEOUT, SWEEP = 2.0, 0.3
 QUICK = {
@@ -89,7 +89,7 @@ class World:
                 self.folder,
                 {
                     **QUICK,
-                    "PYTHONPATH": str(TESTS),
+                    "PYTHONPATH": f"{SOURCE}{os.pathsep}{TESTS}",
                     "GNOMON_DATABASE_URL": url,
                     "GNOMON_FAILPOINTS": text,
                     **env,

@@ -30,13 +30,13 @@ class Plant:
     """A guard that is missing, and the kind of world in which that shows soonest."""
 
     name: str
-    take_out: Callable[[], AbstractContextManager[Changed]]
+    take_out: Callable[[str], AbstractContextManager[Changed]]  # from the engine whose queries they are
     script: Script
     shows: str  # the invariant that must be broken
 
 
-def _without(name: str, *guards: str) -> dict[str, Query]:
-    query = queries.load("sqlite")[name]
+def _without(engine: str, name: str, *guards: str) -> dict[str, Query]:
+    query = queries.load(engine)[name]
     text = query.text
     for guard in guards:
         assert text.count(guard) == 1, f"{guard!r} is not in {name} any more"
@@ -46,7 +46,7 @@ def _without(name: str, *guards: str) -> dict[str, Query]:
 
 
 @contextmanager
-def unguarded_claim() -> Iterator[Changed]:
+def unguarded_claim(engine: str) -> Iterator[Changed]:
     """The queue is read in one transaction and claimed in another, and the claim asks no more (RUN-1)."""
     seen: list[list[tuple[Any, ...]]] = []
 
@@ -72,11 +72,11 @@ def unguarded_claim() -> Iterator[Changed]:
 
     original = Runner._claim_batch
     with patch.object(Runner, "_claim_batch", claim_batch), patch.object(runs, "claim", claim):
-        yield _without("runs.claim", "status = 'queued'", "claimable_at <= now_us()")
+        yield _without(engine, "runs.claim", "status = 'queued'", "claimable_at <= now_us()")
 
 
 @contextmanager
-def unguarded_renew() -> Iterator[Changed]:
+def unguarded_renew(engine: str) -> Iterator[Changed]:
     """A lease is renewed whoever holds the run, and nobody compares what is held with what is believed (RUN-4)."""
 
     def believe(_: Renewal, sent_at: float, known: Sequence[Any], renewed: set[str], held: object) -> None:
@@ -86,17 +86,17 @@ def unguarded_renew() -> Iterator[Changed]:
                 hold.sent_at = sent_at
 
     with patch.object(Renewal, "_compare", believe):
-        yield _without("runs.renew", "owner = :owner", "fence = :fence", "status = 'running'")
+        yield _without(engine, "runs.renew", "owner = :owner", "fence = :fence", "status = 'running'")
 
 
 @contextmanager
-def unfenced_close() -> Iterator[Changed]:
+def unfenced_close(engine: str) -> Iterator[Changed]:
     """A run is closed by whoever ends (RUN-6)."""
-    yield _without("runs.close", "owner = :owner", "fence = :fence")
+    yield _without(engine, "runs.close", "owner = :owner", "fence = :fence")
 
 
 @contextmanager
-def no_self_fence() -> Iterator[Changed]:
+def no_self_fence(_: str) -> Iterator[Changed]:
     """A process that can't renew works on (RUN-5)."""
     with (
         patch.object(Renewal, "_fence_overdue", lambda _: None),
@@ -106,7 +106,7 @@ def no_self_fence() -> Iterator[Changed]:
 
 
 @contextmanager
-def advance_apart() -> Iterator[Changed]:
+def advance_apart(_: str) -> Iterator[Changed]:
     """The schedule moves on in a transaction of its own, after its slot's (DSP-5)."""
     real, later = slots.advance, list[Sequence[Any]]()
     scan = Dispatcher._scan
@@ -126,30 +126,30 @@ def advance_apart() -> Iterator[Changed]:
 
 
 @contextmanager
-def host_as_identity() -> Iterator[Changed]:
+def host_as_identity(engine: str) -> Iterator[Changed]:
     """Every process of the machine has the same name (RUN-5a)."""
-    start = queries.load("sqlite")["processes.start"]
+    start = queries.load(engine)["processes.start"]
     again = "ON CONFLICT (id) DO UPDATE SET heartbeat_at = now_us(), stopped_at = NULL"
     with patch.object(Mint, "process", lambda _: _ONE_HOST):
         yield {"processes.start": replace(start, statements=(f"{start.text} {again}",))}
 
 
 @contextmanager
-def no_clock_guard() -> Iterator[Changed]:
+def no_clock_guard(_: str) -> Iterator[Changed]:
     """A jump of the clock is not noticed (RUN-5b)."""
     with patch.object(ClockGuard, "observe", lambda *_: None):
         yield {}
 
 
 @contextmanager
-def no_lost_claims() -> Iterator[Changed]:
+def no_lost_claims(_: str) -> Iterator[Changed]:
     """A claim whose answer was lost is forgotten (RUN-5a)."""
     with patch.object(LostClaims, "doubt", lambda *_: None):
         yield {}
 
 
 @contextmanager
-def claim_without_entry() -> Iterator[Changed]:
+def claim_without_entry(_: str) -> Iterator[Changed]:
     """What is given back is not released in the audit."""
     with patch.object(audit, "append_many", _drops_given_back(audit.append_many)):
         yield {}
