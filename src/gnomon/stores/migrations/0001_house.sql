@@ -146,6 +146,7 @@ CREATE TABLE schedules (
     CHECK (deleted_at IS NULL OR next_fire_at IS NULL)
 )
 --sqlite: STRICT, WITHOUT ROWID
+--postgres: WITH (fillfactor = 80)
 ;
 CREATE INDEX schedules_due ON schedules (status, next_fire_at) WHERE next_fire_at IS NOT NULL;
 CREATE INDEX schedules_target ON schedules (target_kind, target_id);
@@ -227,6 +228,7 @@ CREATE TABLE turns (
     PRIMARY KEY (session_id, run_id)
 )
 --sqlite: STRICT, WITHOUT ROWID
+--postgres: WITH (fillfactor = 80)
 ;
 
 CREATE TABLE runs (
@@ -281,6 +283,7 @@ CREATE TABLE runs (
     CHECK ((finished_at IS NOT NULL) = (status NOT IN ('queued', 'running')))
 )
 --sqlite: STRICT, WITHOUT ROWID
+--postgres: WITH (fillfactor = 80)
 ;
 CREATE INDEX runs_queue ON runs (priority, claimable_at) WHERE claimable_at IS NOT NULL;
 CREATE INDEX runs_leases ON runs (lease_until) WHERE lease_until IS NOT NULL;
