@@ -69,6 +69,8 @@ async def test_a_quiet_stream_says_that_it_lives(desk: Desk) -> None:
         def notify(self) -> None:
             raise AssertionError("nobody has anything to tell")
 
+        wake = notify
+
         async def wait(self, seen: int, seconds: float) -> int:
             assert seconds <= 1.0
             self.waits += 1
