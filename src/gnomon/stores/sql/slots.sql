@@ -45,8 +45,8 @@ UPDATE schedules SET
     waiting_run_id = coalesce(:waiting_run_id, waiting_run_id),
     fence = fence + :granted
 FROM @rows
--- said so that SQLite finds each by its id: by its status it would look through all that are due
-WHERE id = :id AND NOT status <> 'active' AND next_fire_at = :claimed_at;
+-- said so that each is found by its id: by status and instant all would be looked through that share its instant
+WHERE id = :id AND NOT status <> 'active' AND next_fire_at + 0 = :claimed_at;
 
 -- name: stop
 UPDATE schedules SET
@@ -72,8 +72,8 @@ LIMIT :limit;
 -- rows: id text, claimed_at int, next_fire_at int
 UPDATE schedules SET next_fire_at = :next_fire_at
 FROM @rows
--- said so that SQLite finds each by its id: by its status it would look through all that are due
-WHERE id = :id AND NOT status <> 'active' AND next_fire_at = :claimed_at;
+-- said so that each is found by its id: by status and instant all would be looked through that share its instant
+WHERE id = :id AND NOT status <> 'active' AND next_fire_at + 0 = :claimed_at;
 
 -- name: calendars
 SELECT slug, dates FROM calendars WHERE slug IN (SELECT value FROM json_each(:slugs));

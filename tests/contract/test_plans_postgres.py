@@ -1,0 +1,196 @@
+"""What the hot statements cost on PostgreSQL with 1,000,000 schedules, of which 1 % are due, and a long history of runs.
+
+Plans are asked for as a held connection comes to use them: prepared, without a look at the values.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+
+import asyncpg
+import pytest
+
+from gnomon.stores import queries
+from gnomon.stores.postgres.address import Address, parse
+from gnomon.stores.postgres.opening import prepare
+from gnomon.stores.postgres.statements import Catalogue
+
+pytestmark = pytest.mark.timeout(180)  # filling takes ten seconds, and more where much runs beside
+SCHEMA = "plans"
+CATALOGUE = Catalogue(queries.load("postgres"))
+SCHEDULES, DUE, RUNS = 1_000_000, 10_000, 200_000
+BATCH = 100
+FILL = (
+    f"""INSERT INTO schedules (
+        id, name, target_kind, target_id, cadence, unit, every, anchor_at, query, session_mode, overlap, catch_up,
+        timeout_seconds, max_attempts, backoff_seconds, backoff_max_seconds, failure_limit, on_lost, jitter_seconds,
+        status, status_by, status_at, revision, next_fire_at, created_at, created_by, updated_at, updated_by)
+    SELECT 'sch_' || lpad(n::text, 20, '0'), 'n', 'agent', 'agt_1', '{{}}', 'hour', 1, 0, 'go', 'fresh', 'skip', 'latest',
+        300, 1, 10, 600, 5, 'fail', 0, 'active', 't', 0, 1,
+        now_us() + CASE WHEN n % {SCHEDULES // DUE} = 0 THEN -n ELSE 3600000000 + n END, 0, 't', 0, 't'
+    FROM generate_series(1, {SCHEDULES}) AS n""",
+    # of 100 runs one is queued and one is being worked on; the others are over
+    f"""INSERT INTO runs (
+        id, trigger_kind, status, priority, target_kind, target_id, schedule_id, scheduled_for, claimable_at,
+        lease_seconds, lease_until, owner, finished_at)
+    SELECT 'run_' || lpad(n::text, 20, '0'), 'schedule', status, 10, 'agent', 'agt_1', 'sch_' || lpad(n::text, 20, '0'), 0,
+        CASE status WHEN 'queued' THEN now_us() - n END, 330,
+        CASE status WHEN 'running' THEN now_us() + 330000000 END,
+        CASE status WHEN 'queued' THEN NULL ELSE 'prc_' || n % 8 END,
+        CASE status WHEN 'succeeded' THEN now_us() END
+    FROM generate_series(1, {RUNS}) AS n,
+        LATERAL (SELECT CASE n % 100 WHEN 0 THEN 'queued' WHEN 1 THEN 'running' ELSE 'succeeded' END AS status) AS s""",
+    """INSERT INTO turns (session_id, run_id, query, created_at)
+    SELECT 'ses_' || substr(id, 5), id, 'go', 0 FROM runs""",
+    "VACUUM ANALYZE schedules",
+    "VACUUM ANALYZE runs",
+    "VACUUM ANALYZE turns",
+)
+
+
+@pytest.fixture(scope="module")
+def large(postgres_url: str) -> Iterator[Address]:
+    address = parse(f"{postgres_url}?schema={SCHEMA}")
+
+    async def fill() -> None:
+        await prepare(address)
+        raw = await asyncpg.connect(address.dsn)
+        await raw.execute(f"SET search_path TO {SCHEMA}")
+        await raw.execute("ALTER TABLE schedules SET UNLOGGED")  # a third faster to fill, and no other plan
+        for statement in FILL:
+            await raw.execute(statement)
+        await raw.close()
+
+    async def drop() -> None:
+        raw = await asyncpg.connect(address.dsn)
+        await raw.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
+        await raw.close()
+
+    asyncio.run(fill())
+    yield address
+    asyncio.run(drop())
+
+
+@pytest.fixture
+async def raw(large: Address) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    """A connection in a transaction that is rolled back, with plans as they are once they are kept."""
+    connection = await asyncpg.connect(large.dsn)
+    await connection.execute(
+        f"BEGIN; SET LOCAL search_path TO {SCHEMA}; SET LOCAL plan_cache_mode TO force_generic_plan"
+    )
+    yield connection
+    await connection.execute("ROLLBACK")
+    await connection.close()
+
+
+async def explained(
+    raw: "asyncpg.Connection[asyncpg.Record]", text: str, values: list[str], *, analyse: bool = False
+) -> list[str]:
+    """The plan of a statement; with ``analyse`` it is carried out, and says what came out of each step."""
+    given = f"({', '.join(values)})" if values else ""
+    await raw.execute(f"PREPARE hot AS {text}")
+    options = "ANALYZE, COSTS off, TIMING off, BUFFERS off" if analyse else "COSTS off"
+    lines = [row[0] for row in await raw.fetch(f"EXPLAIN ({options}) EXECUTE hot{given}")]
+    await raw.execute("DEALLOCATE hot")
+    return lines
+
+
+def only(lines: list[str], words: str) -> list[str]:
+    return [line.strip().removeprefix("->").strip() for line in lines if words in line]
+
+
+async def test_the_claim_reads_what_it_takes(raw: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """DSP-3: an index condition on what is due, nothing sorted, no row looked at for nothing."""
+    lines = await explained(raw, CATALOGUE.plain["slots.claim_due"].text, [str(BATCH)], analyse=True)
+    (index,) = only(lines, "Index Scan")
+    assert index.startswith("Index Scan using schedules_due on schedules (actual rows=100.00 loops=1)")
+    (condition,) = only(lines, "Index Cond")
+    assert "status = 'active'" in condition
+    assert "next_fire_at <=" in condition
+    assert not only(lines, "Filter")
+    assert not only(lines, "Sort")
+    assert only(lines, "LockRows")
+
+
+async def test_rows_that_are_claimed_are_not_looked_at_again(
+    raw: "asyncpg.Connection[asyncpg.Record]",
+) -> None:
+    """DSP-3: what moved on lies no longer in the range of the index."""
+    advance = CATALOGUE.sets["slots.advance"]
+    claimed = await raw.fetch(CATALOGUE.plain["slots.claim_due"].text, BATCH)
+    rows = [
+        {
+            "id": row["id"],
+            "claimed_at": row["next_fire_at"],
+            "next_fire_at": row["next_fire_at"] + 7_200_000_000,
+            "recorded_until": None,
+            "fired_at": row["next_fire_at"],
+            "fired": 1,
+            "in_flight_run_id": "run_x",
+            "waiting_run_id": None,
+            "granted": 1,
+        }
+        for row in claimed
+    ]
+    await raw.fetch(CATALOGUE.together([advance]), *advance.arrays(rows))
+    again = await raw.fetch(CATALOGUE.plain["slots.claim_due"].text, BATCH)
+    assert len(again) == BATCH
+    assert not {row["id"] for row in again} & {row["id"] for row in claimed}
+    lines = await explained(raw, CATALOGUE.plain["slots.claim_due"].text, [str(BATCH)], analyse=True)
+    assert not only(lines, "Rows Removed")
+
+
+async def test_a_look_at_what_is_due_next_reads_one_row(raw: "asyncpg.Connection[asyncpg.Record]") -> None:
+    lines = await explained(raw, CATALOGUE.plain["slots.next_due"].text, [], analyse=True)
+    (scan,) = only(lines, "Scan")
+    assert scan == "Index Only Scan using schedules_due on schedules (actual rows=1.00 loops=1)"
+
+
+async def test_the_claim_of_runs_searches_each_queue_in_order(
+    raw: "asyncpg.Connection[asyncpg.Record]",
+) -> None:
+    """RUN-1: neither the runs that are over nor those that are held are looked at."""
+    lines = await explained(raw, CATALOGUE.plain["runs.claimable"].text, [str(BATCH)], analyse=True)
+    queues = [line for line in only(lines, "Index Scan") if "runs_queue" in line]
+    assert len(queues) == 2
+    assert sorted(re.findall(r"rows=(\d+)", " ".join(queues))) == ["0", "100"]
+    assert len([line for line in only(lines, "Index Cond") if "priority =" in line]) == 2
+    assert not only(lines, "Rows Removed")
+
+
+HOT = {
+    "runs.next_claimable": "runs_queue",
+    "runs.grant_fence": "schedules_pkey",
+    "runs.claim": "runs_pkey",
+    "runs.claimed": "runs_pkey",
+    "runs.renew": "runs_pkey",
+    "runs.close": "runs_pkey",
+    "runs.close_by_fence": "runs_pkey",
+    "runs.close_queued": "runs_pkey",
+    "runs.answer": "turns_pkey",
+    "runs.settle": "schedules_pkey",
+    "runs.settle_parallel": "schedules_pkey",
+    "runs.free_waiting": "runs_waiting",
+    "runs.give_back": "runs_pkey",
+    "runs.requeue": "runs_pkey",
+    "runs.lose": "runs_pkey",
+    "runs.expired": "runs_leases",
+    "runs.held_by": "runs_leases",
+    "runs.under_claim": "runs_leases",
+    "runs.cancels": "runs_cancels",
+    "slots.advance": "schedules_pkey",
+    "slots.realign": "schedules_pkey",
+}
+
+
+@pytest.mark.parametrize(("name", "index"), HOT.items(), ids=HOT)
+async def test_a_hot_statement_is_served_by_an_index(
+    raw: "asyncpg.Connection[asyncpg.Record]", name: str, index: str
+) -> None:
+    plain = CATALOGUE.plain.get(name)
+    text = CATALOGUE.together([CATALOGUE.sets[name]]) if plain is None else plain.text
+    count = max((int(number) for number in re.findall(r"\$(\d+)", text)), default=0)
+    lines = await explained(raw, text, ["NULL"] * count)
+    assert only(lines, index), lines
+    # the processes of a house are few: to read them all is cheaper than to look one up
+    assert [line for line in only(lines, "Seq Scan") if " on processes" not in line] == []
