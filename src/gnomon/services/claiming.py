@@ -19,6 +19,10 @@ from gnomon.stores import audit, runs
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Row, Tx
 
+# What is due and was not claimed is in the hands of others, who will be done in a moment: looking again at once would
+# only be in their way.
+HELD_SECONDS = 0.01
+
 
 async def claim_runs(  # noqa: PLR0917 - one claim, said in full
     tx: Tx, gates: Gates, owner: str, claim_id: str, places: int, taken_at: float

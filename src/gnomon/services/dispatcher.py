@@ -21,6 +21,7 @@ from gnomon.domain.instants import SECOND
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
+from gnomon.services.claiming import HELD_SECONDS
 from gnomon.services.gates import Gates
 from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
@@ -110,6 +111,7 @@ class Dispatcher:
     async def tick(self) -> float | None:
         """Record every slot that is due; seconds until the next one, or ``None`` where no schedule has any."""
         worst = 0
+        left = False
         await self._lost_claims.settle()
         while True:
             wait_us = await self._database.read(slots.next_due)
@@ -118,11 +120,14 @@ class Dispatcher:
                 return None if wait_us is None else wait_us / SECOND
             if not self._may_claim():
                 return NOT_YET_SECONDS
+            if left:
+                return HELD_SECONDS
             scan = await self._scan()
             worst = max(worst, scan.worst_lag_us)
             while scan.claimed == self._batch:
                 scan = await self._scan()
                 worst = max(worst, scan.worst_lag_us)
+            left = not scan.claimed
 
     async def _scan(self) -> _Scan:
         await self._runner.wait_for_place(PLACE_SECONDS)

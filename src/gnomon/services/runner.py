@@ -19,7 +19,7 @@ from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.attempt import Attempts
-from gnomon.services.claiming import claim_runs, give_back
+from gnomon.services.claiming import HELD_SECONDS, claim_runs, give_back
 from gnomon.services.closing import Closing, Ending
 from gnomon.services.gates import Gates
 from gnomon.services.lost_claims import LostClaims
@@ -174,6 +174,7 @@ class Runner:
         if not self._renewal.alive():
             return NOT_YET_SECONDS
         await self._lost_claims.settle()
+        left = False
         while True:
             try:
                 wait_us = await self._database.read(runs.next_claimable)
@@ -183,6 +184,8 @@ class Runner:
             if wait_us is None or wait_us > 0:
                 self._share.wait_no_more()
                 return None if wait_us is None else wait_us / SECOND
+            if left:
+                return HELD_SECONDS
             places = self.reserve(BATCH)
             if not places:
                 if not self._draining:
@@ -193,6 +196,7 @@ class Runner:
                 grants = await self._claim_batch(places)
             finally:
                 self.take(grants, places)
+            left = not grants
 
     async def _claim_batch(self, places: int) -> list[Grant]:
         taken_at = self._clock.monotonic()
