@@ -1,19 +1,26 @@
 """What every test may ask for: a clock driven by hand, a real database, ids from a seed."""
 
+import asyncio
 import os
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
 from gnomon.services.mint import Mint
 from gnomon.services.signal import Signal
+from gnomon.stores.database import Database
 from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.testing.clock import FrozenClock, SeededEntropy
 from support.databases import START, open_database
+
+if TYPE_CHECKING:  # whoever runs tests without a server pays for no driver
+    from gnomon.stores.postgres.address import Address
 
 # The same examples in every run, so that a red test is red again; HYPOTHESIS_PROFILE=explore draws new ones.
 settings.register_profile("fixed", derandomize=True, database=None)
@@ -23,8 +30,23 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seeds", type=int, default=None, help="how many seeds the simulator runs (tests/sim)")
+    parser.addoption(
+        "--engine", default="sqlite", help="which engine tests/service runs on: sqlite or postgres"
+    )
     parser.addoption("--long", action="store_true", help="the whole matrix of faults (tests/chaos)")
     parser.addoption("--seed", type=int, default=0, help="what chaos draws from: repeats a run (tests/chaos)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "sqlite: about SQLite itself, whatever the engine of the other tests")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On the other engine, leave out what is about SQLite itself."""
+    if config.getoption("--engine") != "sqlite":
+        gone = [item for item in items if item.get_closest_marker("sqlite")]
+        items[:] = [item for item in items if item not in gone]
+        config.hook.pytest_deselected(items=gone)
 
 
 @pytest.fixture
@@ -85,8 +107,50 @@ def signal() -> Signal:
     return Signal()
 
 
+@pytest.fixture(scope="session")
+def postgres_address(postgres_url: str) -> "Address":
+    """A schema that the tests of this process share, one after the other; each finds it empty."""
+    from support.postgres import make_schema
+
+    return asyncio.run(make_schema(postgres_url))
+
+
 @pytest.fixture
-async def database(tmp_path: Path, clock: FrozenClock) -> AsyncIterator[SqliteDatabase]:
-    opened = await open_database(tmp_path, clock)
+def engine(request: pytest.FixtureRequest) -> str:
+    """The name of the engine that a test runs on."""
+    name: str = request.config.getoption("--engine")
+    return name
+
+
+@pytest.fixture
+def opening(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path, clock: FrozenClock
+) -> Callable[[], Awaitable[Database]]:
+    """What opens the test's database; what can't be made inside a running loop has been made."""
+    if engine == "sqlite":
+        return partial(open_database, tmp_path, clock)
+    from support.postgres import open_empty
+
+    return partial(open_empty, request.getfixturevalue("postgres_address"), clock)
+
+
+@pytest.fixture
+async def database(opening: Callable[[], Awaitable[Database]]) -> AsyncIterator[Database]:
+    opened = await opening()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def neighbour(database: Database, clock: FrozenClock) -> AsyncIterator[Database]:
+    """The same database as another process has it."""
+    opened: Database
+    if isinstance(database, SqliteDatabase):
+        opened = SqliteDatabase(database.path, clock)
+    else:
+        from support.postgres import FrozenPostgres
+
+        assert isinstance(database, FrozenPostgres)
+        opened = FrozenPostgres(database.address, clock)
     yield opened
     await opened.close()

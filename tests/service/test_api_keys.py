@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,22 +12,20 @@ from gnomon.domain.target import TargetKind
 from gnomon.services.api_keys import ApiKeys, NewKey
 from gnomon.services.mint import Mint
 from gnomon.stores import api_keys
-from gnomon.stores.sqlite.database import SqliteDatabase
+from gnomon.stores.database import Database
 from gnomon.testing.clock import FrozenClock, SeededEntropy
 from support import rows
 
 ANA = system("ana")
 
 
-def keys_over(
-    database: SqliteDatabase, clock: FrozenClock, seed: int = 1, tenant: str | None = None
-) -> ApiKeys:
+def keys_over(database: Database, clock: FrozenClock, seed: int = 1, tenant: str | None = None) -> ApiKeys:
     entropy = SeededEntropy(seed)
     return ApiKeys(database, clock, Mint(clock, entropy), entropy, tenant=tenant)
 
 
 @pytest.fixture
-def keys(database: SqliteDatabase, clock: FrozenClock) -> ApiKeys:
+def keys(database: Database, clock: FrozenClock) -> ApiKeys:
     return keys_over(database, clock)
 
 
@@ -45,7 +42,7 @@ async def refusal(keys: ApiKeys, text: str) -> str:
     return caught.value.code
 
 
-async def test_a_key_opens_what_it_was_made_for(keys: ApiKeys, database: SqliteDatabase) -> None:
+async def test_a_key_opens_what_it_was_made_for(keys: ApiKeys, database: Database) -> None:
     key = await made(keys, scopes=["runs:read", "runs:read", "tasks:*"])
     caller = await keys.authenticate(key.text)
     assert (caller.actor, caller.key_id) == (key.key.id, key.key.id)
@@ -59,7 +56,7 @@ async def test_a_key_opens_what_it_was_made_for(keys: ApiKeys, database: SqliteD
     assert caller.scopes == ()
 
 
-async def test_two_processes_that_start_at_once_agree(database: SqliteDatabase, clock: FrozenClock) -> None:
+async def test_two_processes_that_start_at_once_agree(database: Database, clock: FrozenClock) -> None:
     """SEC-3: one pepper, whoever drew it."""
     several = [keys_over(database, clock, seed) for seed in range(5)]
     texts = [key.text for key in await asyncio.gather(*(made(keys) for keys in several))]
@@ -68,9 +65,7 @@ async def test_two_processes_that_start_at_once_agree(database: SqliteDatabase, 
             await keys.authenticate(text)
 
 
-async def test_a_tenant_s_key_opens_its_own_database_alone(
-    database: SqliteDatabase, clock: FrozenClock
-) -> None:
+async def test_a_tenant_s_key_opens_its_own_database_alone(database: Database, clock: FrozenClock) -> None:
     """SEC-3, SEC-5, casebook sec-11: even where both stand in one file, as after a wrong restore."""
     master, acme = keys_over(database, clock, 1), keys_over(database, clock, 2, tenant="acme")
     system_key, tenant_key = await made(master), await made(acme)
@@ -80,7 +75,7 @@ async def test_a_tenant_s_key_opens_its_own_database_alone(
 
 
 async def test_a_malformed_key_never_reaches_the_database(
-    keys: ApiKeys, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+    keys: ApiKeys, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reliability 3: neither a look-up nor a path comes of it."""
     good = (await made(keys)).text
@@ -117,7 +112,7 @@ async def test_a_hash_that_was_changed_in_the_database_opens_nothing(
 
 
 async def test_a_database_that_can_not_note_the_use_still_opens(
-    keys: ApiKeys, database: SqliteDatabase, monkeypatch: pytest.MonkeyPatch
+    keys: ApiKeys, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk lets people read what is there."""
     key = await made(keys)
@@ -130,7 +125,7 @@ async def test_a_database_that_can_not_note_the_use_still_opens(
 
 
 async def test_the_operator_s_token_opens_everything_and_is_no_key(
-    database: SqliteDatabase, clock: FrozenClock
+    database: Database, clock: FrozenClock
 ) -> None:
     entropy = SeededEntropy()
     keys = ApiKeys(database, clock, Mint(clock, entropy), entropy, operator_token="drawn for this process")
@@ -144,7 +139,7 @@ async def test_the_random_part_is_never_the_same(keys: ApiKeys) -> None:
     assert len({text.split("_")[3] for text in texts}) == 50
 
 
-async def test_every_change_is_in_the_audit_under_its_maker(keys: ApiKeys, database: SqliteDatabase) -> None:
+async def test_every_change_is_in_the_audit_under_its_maker(keys: ApiKeys, database: Database) -> None:
     """SEC-7: and nothing secret with it."""
     key = await made(keys)
     await keys.edit(ANA, key.key.id, {"name": "ci"})
@@ -161,11 +156,7 @@ async def test_every_change_is_in_the_audit_under_its_maker(keys: ApiKeys, datab
 
 
 async def test_a_key_lasts_over_a_restart(
-    tmp_path: Path, database: SqliteDatabase, clock: FrozenClock
+    database: Database, neighbour: Database, clock: FrozenClock
 ) -> None:
     text = (await made(keys_over(database, clock))).text
-    again = SqliteDatabase(database.path, clock)
-    try:
-        assert (await keys_over(again, clock, 9).authenticate(text)).may("*")
-    finally:
-        await again.close()
+    assert (await keys_over(neighbour, clock, 9).authenticate(text)).may("*")

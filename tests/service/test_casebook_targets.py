@@ -88,12 +88,15 @@ async def test_a_node_s_output_is_never_read_as_a_template_tpl_03(house: House) 
 
 
 @pytest.mark.parametrize("output", ["a\\u0000b", "a\x00b", "\x00", "\ufeff\u2028"])
-async def test_an_answer_is_kept_whatever_is_in_it_pay_03(house: House, output: str) -> None:
-    """RUN-9: six characters stay six characters, and a real zero byte breaks no row."""
+async def test_an_answer_is_kept_whatever_is_in_it_pay_03(house: House, engine: str, output: str) -> None:
+    """RUN-9: six characters stay six characters, and a real zero byte breaks no row.
+
+    PostgreSQL has no place for it: there it becomes what stands for a character that can't be shown.
+    """
     house.runtime.answers(output)
     await a_due_schedule(house)
     await house.dispatch()
     await house.idle()
     [turn] = await house.rows("SELECT output FROM turns")
-    assert turn["output"] == output
+    assert turn["output"] == (output if engine == "sqlite" else output.replace("\x00", "\ufffd"))
     assert (await house.run())["status"] == "succeeded"

@@ -1,7 +1,6 @@
 """One effect for each Idempotency-Key, also between processes and while the first is still going on (IDM-2)."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from uuid import uuid4
 
@@ -10,20 +9,10 @@ import pytest
 from gnomon.domain.errors import Conflict, Invalid
 from gnomon.services.dedup import Once, Replay, begin, end, run_once
 from gnomon.stores import processes
-from gnomon.stores.database import Tx
-from gnomon.stores.sqlite.database import SqliteDatabase
-from gnomon.testing.clock import FrozenClock
+from gnomon.stores.database import Database, Tx
 from support import rows
 
 ONCE = Once("key_1 POST /v1/things", "order-1", "print", b"s" * 64, lambda record: {"body": record})
-
-
-@pytest.fixture
-async def neighbour(database: SqliteDatabase, clock: FrozenClock) -> AsyncIterator[SqliteDatabase]:
-    """The same file through connections of another process's kind."""
-    opened = SqliteDatabase(database.path, clock)
-    yield opened
-    await opened.close()
 
 
 async def effect(tx: Tx) -> str:
@@ -32,12 +21,12 @@ async def effect(tx: Tx) -> str:
     return "made"
 
 
-async def effects(database: SqliteDatabase) -> int:
+async def effects(database: Database) -> int:
     return len(await rows.execute(database, "SELECT * FROM processes"))
 
 
 async def test_of_many_at_once_over_two_connections_one_takes_effect(
-    database: SqliteDatabase, neighbour: SqliteDatabase
+    database: Database, neighbour: Database
 ) -> None:
     """Casebook ide-01, ide-03."""
     asked = [
@@ -49,7 +38,7 @@ async def test_of_many_at_once_over_two_connections_one_takes_effect(
     assert await effects(database) == 1
 
 
-async def test_while_the_first_goes_on_a_repeat_is_told_to_wait(database: SqliteDatabase) -> None:
+async def test_while_the_first_goes_on_a_repeat_is_told_to_wait(database: Database) -> None:
     """CONTRACT: still running is 409."""
     assert await database.write(lambda tx: begin(tx, ONCE)) is None
     with pytest.raises(Conflict) as caught:
@@ -60,7 +49,7 @@ async def test_while_the_first_goes_on_a_repeat_is_told_to_wait(database: Sqlite
     assert await effects(database) == 0
 
 
-async def test_another_body_is_refused_and_nothing_happens(database: SqliteDatabase) -> None:
+async def test_another_body_is_refused_and_nothing_happens(database: Database) -> None:
     """Casebook ide-02."""
     await database.write(lambda tx: run_once(tx, ONCE, effect))
     other = replace(ONCE, fingerprint="another")
@@ -70,7 +59,7 @@ async def test_another_body_is_refused_and_nothing_happens(database: SqliteDatab
     assert await effects(database) == 1
 
 
-async def test_another_caller_s_secret_opens_no_kept_answer(database: SqliteDatabase) -> None:
+async def test_another_caller_s_secret_opens_no_kept_answer(database: Database) -> None:
     """SEC-3: nothing is given out, and nothing happens a second time."""
     await database.write(lambda tx: run_once(tx, ONCE, effect))
     other = replace(ONCE, seal=b"t" * 64)
@@ -79,7 +68,7 @@ async def test_another_caller_s_secret_opens_no_kept_answer(database: SqliteData
     assert await effects(database) == 1
 
 
-async def test_an_effect_that_fails_leaves_the_key_free(database: SqliteDatabase) -> None:
+async def test_an_effect_that_fails_leaves_the_key_free(database: Database) -> None:
     """Casebook ide-06."""
 
     async def fails(tx: Tx) -> str:
@@ -92,7 +81,7 @@ async def test_an_effect_that_fails_leaves_the_key_free(database: SqliteDatabase
     assert await database.write(lambda tx: run_once(tx, ONCE, effect)) == "made"
 
 
-async def test_without_a_key_every_request_takes_effect(database: SqliteDatabase) -> None:
+async def test_without_a_key_every_request_takes_effect(database: Database) -> None:
     for _ in range(2):
         assert await database.write(lambda tx: run_once(tx, None, effect)) == "made"
     assert await effects(database) == 2

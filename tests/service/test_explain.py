@@ -205,7 +205,10 @@ async def test_a_hole_in_the_ledger_is_said_and_what_retention_took_is_not_one(d
     await tick(desk, START + HOUR + SECOND)
     at = to_micros(START + 5 * HOUR)
     await rows(
-        desk.house.database, "UPDATE schedules SET next_fire_at = :at, recorded_until = :at - 1", at=at
+        desk.house.database,
+        "UPDATE schedules SET next_fire_at = :at, recorded_until = :before",
+        at=at,
+        before=at - 1,
     )
     desk.house.clock.set(START + 4 * HOUR)
     found = await desk.verdict(made, START + 2 * HOUR)

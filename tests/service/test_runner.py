@@ -331,7 +331,7 @@ async def test_a_close_waits_for_a_database_that_is_busy(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sid = await a_due_schedule(house)
-    real = house.database.write
+    real = house.database.write_guarded
     failures = iter([True, True])
     hold = house.runtime.hangs()
     await house.dispatch()
@@ -342,7 +342,7 @@ async def test_a_close_waits_for_a_database_that_is_busy(
             raise Unavailable("busy", code="busy")
         return await real(work)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(house.database, "write", busy)
+    monkeypatch.setattr(house.database, "write_guarded", busy)
     hold.release("kept")
     for _ in range(3):
         await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=0.02)

@@ -15,7 +15,7 @@ from gnomon.testing.clock import FrozenClock
 from support.databases import START, a_file
 from support.rows import AT, SECOND, add_process, execute, one
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.sqlite]
 
 
 async def start(tx: Tx, name: str = "prc_1") -> None:

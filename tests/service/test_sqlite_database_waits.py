@@ -21,7 +21,7 @@ from support import programs
 from support.databases import a_file
 from support.rows import AT, RUN, add_many, execute
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.sqlite]
 
 
 async def start(tx: Tx, name: str = "prc_1") -> None:

@@ -14,8 +14,10 @@ from gnomon.services.mint import Mint
 from gnomon.services.places import Places
 from gnomon.services.signal import Signal
 from gnomon.stores.database import Database, Row, Tx
+from gnomon.stores.postgres.database import PostgresDatabase
 from gnomon.testing.clock import FrozenClock, SeededEntropy
 from gnomon.testing.runtime import ScriptedRuntime
+from support import postgres
 
 AGENT = "agt_" + "0" * 20
 PACE = Pace(concurrency=10, kill_grace_seconds=5.0)
@@ -126,6 +128,8 @@ async def rows(database: Database, sql: str, **parameters: Any) -> list[Row]:
     """Rows of a statement that only a test has."""
 
     async def work(tx: Tx) -> list[Row]:
+        if isinstance(database, PostgresDatabase):
+            return list(await postgres.execute(tx, sql, parameters))
         cursor = tx._raw.execute(sql, parameters)  # type: ignore[attr-defined]
         found = cursor.fetchall() if not sql.lstrip().upper().startswith("SELECT") else None
         if found is not None:

@@ -4,13 +4,16 @@ Its ``now_us()`` is the test's clock, as on SQLite: the instant goes in with wha
 function reads it from there.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import asyncpg
 
+from gnomon.stores.database import Tx
 from gnomon.stores.postgres.address import Address, parse
 from gnomon.stores.postgres.database import PostgresDatabase
+from gnomon.stores.postgres.direct import DirectPostgres
 from gnomon.stores.postgres.opening import prepare
 from gnomon.stores.queries import PARAMETER
 from gnomon.testing.clock import FrozenClock
@@ -22,6 +25,7 @@ OPTIONS: Mapping[str, str] = {
     "full_page_writes": "off",
     "max_connections": "50",
 }
+T = TypeVar("T")
 SCHEMA = "contract"
 _FROZEN = """CREATE OR REPLACE FUNCTION now_us() RETURNS BIGINT LANGUAGE sql STABLE PARALLEL SAFE
 AS $$ SELECT current_setting('gnomon.now_us')::BIGINT $$"""
@@ -45,6 +49,27 @@ class FrozenPostgres(PostgresDatabase):
 
     def beginning(self, isolation: str) -> str:
         return f"{super().beginning(isolation)}; SET LOCAL gnomon.now_us TO {self.clock.micros()}"
+
+    def direct(self, patience: float | None = None) -> DirectPostgres:
+        return _Aside(super().direct(patience))  # type: ignore[return-value]
+
+
+class _Aside:
+    """A direct connection used from a test's own thread, whose loop is running: each call goes to another thread."""
+
+    def __init__(self, direct: DirectPostgres) -> None:
+        self._direct = direct
+        self._thread = ThreadPoolExecutor(1)
+
+    def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        return self._thread.submit(self._direct.write, work).result()
+
+    def changed_elsewhere(self) -> bool:
+        return self._direct.changed_elsewhere()
+
+    def close(self) -> None:
+        self._thread.submit(self._direct.close).result()
+        self._thread.shutdown()
 
 
 async def make_schema(url: str, schema: str = SCHEMA) -> Address:

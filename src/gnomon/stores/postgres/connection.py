@@ -5,7 +5,7 @@ search path and timeouts are set inside the transaction, in the same trip that b
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
@@ -66,8 +66,12 @@ class NotBegun(Exception):  # noqa: N818 - a fact for whoever holds the connecti
 BROKEN: tuple[type[BaseException], ...] = (NotBegun, *FAILURES)
 
 
-async def transaction(raw: Raw, catalogue: Catalogue, begin: str, work: Callable[[Tx], Awaitable[T]]) -> T:
+async def transaction(
+    raw: Raw, catalogue: Catalogue, begin: str, work: Callable[[Tx], Awaitable[T]], *, clean: bool = False
+) -> T:
     """Run ``work`` between ``begin`` and COMMIT, or roll back. A connection whose state is in doubt is cut off.
+
+    ``clean`` replaces zero bytes in texts, which PostgreSQL has no place for.
 
     Raises:
         NotBegun: the line was dead.
@@ -83,7 +87,7 @@ async def transaction(raw: Raw, catalogue: Catalogue, begin: str, work: Callable
         raw.terminate()
         raise
     try:
-        connection = Connection(raw, catalogue)
+        connection = Connection(raw, catalogue, clean=clean)
         answer = await work(connection)
         await connection.flush()
     except BaseException as error:
@@ -127,39 +131,40 @@ async def _commit(raw: Raw) -> None:
 class Connection:
     """Implements ``stores.database.Tx`` on a connection that is inside a transaction."""
 
-    __slots__ = ("_catalogue", "_put_off", "raw")
+    __slots__ = ("_catalogue", "_clean", "_put_off", "raw")
 
-    def __init__(self, raw: Raw, catalogue: Catalogue) -> None:
+    def __init__(self, raw: Raw, catalogue: Catalogue, *, clean: bool = False) -> None:
         self.raw = raw
         self._catalogue = catalogue
+        self._clean = clean
         self._put_off: list[tuple[SetStatement, list[list[Value]]]] = []
 
     async def all(self, name: str, /, **parameters: Value) -> list[Row]:
         """See ``Tx.all``."""
         await self.flush()
         statement = self._catalogue.plain[name]
-        records = await self.raw.fetch(statement.text, *statement.values(parameters))
+        records = await self.raw.fetch(statement.text, *self._given(statement.values(parameters)))
         return [dict(record) for record in records]
 
     async def one(self, name: str, /, **parameters: Value) -> Row | None:
         """See ``Tx.one``."""
         await self.flush()
         statement = self._catalogue.plain[name]
-        records = await self.raw.fetch(statement.text, *statement.values(parameters))
+        records = await self.raw.fetch(statement.text, *self._given(statement.values(parameters)))
         return dict(records[0]) if records else None
 
     async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
         """See ``Tx.tuples``."""
         await self.flush()
         statement = self._catalogue.plain[name]
-        records = await self.raw.fetch(statement.text, *statement.values(parameters))
+        records = await self.raw.fetch(statement.text, *self._given(statement.values(parameters)))
         return [tuple(record) for record in records]
 
     async def run(self, name: str, /, **parameters: Value) -> int:
         """See ``Tx.run``."""
         await self.flush()
         statement = self._catalogue.plain[name]
-        tag = await self.raw.execute(statement.text, *statement.values(parameters))
+        tag = await self.raw.execute(statement.text, *self._given(statement.values(parameters)))
         return int(tag.rpartition(" ")[2])
 
     async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
@@ -172,7 +177,7 @@ class Connection:
             return [tuple(record) for record in await self.flush()]
         await self.flush()
         single = self._catalogue.plain[name]
-        given = [single.values(row) for row in rows]
+        given = [self._given(single.values(row)) for row in rows]
         records = await self.raw.fetchmany(single.text, given) if given else []
         return [tuple(record) for record in records]
 
@@ -195,4 +200,10 @@ class Connection:
             return []
         put_off, self._put_off = self._put_off, []
         text = self._catalogue.together([statement for statement, _ in put_off])
-        return await self.raw.fetch(text, *(array for _, arrays in put_off for array in arrays))
+        arrays = [array for _, arrays in put_off for array in arrays]
+        return await self.raw.fetch(text, *(map(self._given, arrays) if self._clean else arrays))
+
+    def _given(self, values: Sequence[Value]) -> Sequence[Value]:
+        if not self._clean:
+            return values
+        return [value.replace("\x00", "\ufffd") if isinstance(value, str) else value for value in values]

@@ -28,6 +28,7 @@ from gnomon.stores.postgres.direct import DirectPostgres
 from gnomon.stores.postgres.failures import (
     is_forgotten_statement,
     is_worth_another_try,
+    is_zero_byte,
     translated,
 )
 from gnomon.stores.postgres.pool import Pool
@@ -76,13 +77,14 @@ class PostgresDatabase:
         return beginning(isolation, self.address.schema)
 
     async def _run(self, isolation: str, work: Callable[[Tx], Awaitable[T]]) -> T:
-        tries = 0
+        tries, clean = 0, False
         while True:
             tries += 1
             raw = await self._pool.take()
             try:
-                return await transaction(raw, self._catalogue, self.beginning(isolation), work)
+                return await transaction(raw, self._catalogue, self.beginning(isolation), work, clean=clean)
             except BROKEN as error:
+                clean = clean or is_zero_byte(error)
                 failure = error.__cause__ if isinstance(error, NotBegun) else error
                 assert failure is not None
                 if not self._again(raw, error, tries):
@@ -102,5 +104,7 @@ class PostgresDatabase:
             raw.terminate()
             self._pool.drop_idle()
             self._cached = 0  # whoever stands between us and the server does not keep them
+            return tries <= 2
+        if is_zero_byte(error):  # rare enough not to look for in every text that is written
             return tries <= 2
         return is_worth_another_try(error) and tries < TRIES

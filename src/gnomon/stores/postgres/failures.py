@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import asyncpg
 from asyncpg.exceptions import InternalClientError
 
-from gnomon.domain.errors import Invalid, Unavailable, UnusableDatabase
+from gnomon.domain.errors import Unavailable, UnusableDatabase
 from gnomon.stores.database import CheckViolation, UniqueViolation
 
 # What the driver raises besides PostgresError when the line is cut, mute or spoken to by somebody else
@@ -74,6 +74,11 @@ def is_forgotten_statement(error: BaseException) -> bool:
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate in _FORGOTTEN
 
 
+def is_zero_byte(error: BaseException) -> bool:
+    """Whether a text holds the one character that PostgreSQL has no place for."""
+    return isinstance(error, asyncpg.PostgresError) and error.sqlstate == "22021"
+
+
 def is_definite(error: BaseException) -> bool:
     """Whether an error in answer to COMMIT says that nothing was committed: an ERROR does, the end of a session doesn't."""
     return isinstance(error, asyncpg.PostgresError) and getattr(error, "severity_en", None) == "ERROR"
@@ -102,8 +107,6 @@ def _of_state(error: asyncpg.PostgresError, state: str) -> BaseException:
         return UniqueViolation(_where(error))
     if state[:2] == "23" or state in _REFUSED:
         return CheckViolation(_words(error))
-    if state == "22021":
-        return Invalid("A text holds the character NUL, which the database can't store.", code="invalid")
     code, sentence = _UNAVAILABLE.get(state) or _UNAVAILABLE.get(state[:2]) or (None, None)
     if code is None or sentence is None:
         return error
