@@ -466,6 +466,7 @@ async def test_a_damage_is_named_and_nothing_else(lived: Lived, damaged: Damage)
     assert +Counter(verified.breaches) == shown
 
 
+@pytest.mark.sqlite
 async def test_what_retention_took_is_no_breach_and_what_it_did_not_take_is(house: House) -> None:
     """RUN-11, DSP-9a: a floor explains what lies below it, and nothing above it."""
     await an_agent(house.database)
