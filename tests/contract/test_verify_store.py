@@ -42,7 +42,7 @@ async def test_each_table_is_read_and_judged(database: Database) -> None:
     """OPS-7: one breach of each query, whatever the engine."""
     await add(database, "agents", AGENT)
     standing = {"cadence": HOURLY, "next_fire_at": AT + HOUR, "in_flight_run_id": "run_gone"}
-    await add_schedule(database, created_at=AT - HOUR, **standing)
+    await add_schedule(database, created_at=AT - HOUR, updated_at=AT - HOUR, **standing)
     await add_running(database, id="run_1", schedule_id=SCHEDULE, trigger_kind="manual", session_id="ses_1")
     await add_run(database, id="run_2", trigger_kind="invoke", claimable_at=None)
     change = {"schedule_id": SCHEDULE, "seq": 2, "at": AT, "status": "active", "changed_by": "ana"}

@@ -18,6 +18,7 @@ from gnomon.cli import (
     sessions,
     settings,
     teams,
+    verify,
 )
 
 RUN = "Run it"
@@ -66,6 +67,7 @@ def build() -> typer.Typer:
     apply.register(app, CODE)
     preview.register(app, ASK)
     audit.register(app, ASK)
+    verify.register(app, ASK)
     settings.register(app, ASK)
     return app
 

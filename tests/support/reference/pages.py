@@ -8,6 +8,7 @@ from support.reference.cadence_page import cadence_page
 from support.reference.cli_page import cli_page
 from support.reference.schema_page import schema_page
 from support.reference.settings_page import settings_page
+from support.reference.verify_page import verify_page
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "api.md": api_page,
@@ -16,4 +17,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "schema.md": schema_page,
     "settings.md": settings_page,
+    "verify.md": verify_page,
 }
