@@ -4,11 +4,11 @@ import pytest
 
 from gnomon.domain.instants import from_micros
 from gnomon.domain.session import Session
-from gnomon.stores import queries, sessions
+from gnomon.stores import sessions
 from gnomon.stores.database import CheckViolation, Database
-from gnomon.stores.sqlite.database import SqliteDatabase
 from support.databases import START
-from support.rows import AT, OCCURRENCE, RUN, add, add_run, add_turn, execute, one
+from support.plans import plan, scanned
+from support.rows import AT, OCCURRENCE, RUN, add, add_run, add_schedule, add_turn, execute, one
 
 SESSION = RUN["session_id"]
 DONE = {"status": "succeeded", "claimable_at": None, "finished_at": AT, "response_preview": "said"}
@@ -69,12 +69,28 @@ async def test_erasing_leaves_nothing_of_what_was_said(database: Database) -> No
         assert (slot["run_id"], slot["session_id"], slot["links_erased_at"]) == (None, None, AT)
         assert slot["disposition"] == "fired"
         run = await one(database, "runs", id=f"run_{number}")
-        assert (run["session_id"], run["response_preview"], run["error"]) == (None, None, None)
+        assert (run["session_id"], run["response_preview"], run["error"]) == ("", None, None)
         assert run["status"] == "succeeded"
     for table in ("turns", "run_events", "checkpoints", "sessions"):
         assert await execute(database, f"SELECT * FROM {table}") == []
     assert await execute(database, "SELECT * FROM attempts WHERE error IS NOT NULL") == []
     assert not await database.write(lambda tx: sessions.erase(tx, SESSION))
+
+
+async def test_what_a_schedule_says_of_its_last_failure_goes_with_the_session(database: Database) -> None:
+    """RUN-12: an error may quote what was said. That of another run stays, and so does the code."""
+    await add_session(database)
+    await add_answered(database, 1)
+    other = "sch_" + "1" * 20
+    for schedule_id, error in ((OCCURRENCE["schedule_id"], "It said: no."), (other, "It said: no.")):
+        await add_schedule(database, id=schedule_id, last_error_code="exception", last_error=error)
+    await execute(database, "UPDATE runs SET error = 'It said: no.'")
+    await database.write(lambda tx: sessions.erase(tx, SESSION))
+    left = await execute(database, "SELECT last_error_code, last_error FROM schedules ORDER BY id")
+    assert left == [
+        {"last_error_code": "exception", "last_error": None},
+        {"last_error_code": "exception", "last_error": "It said: no."},
+    ]
 
 
 async def test_erasing_one_session_touches_no_other(database: Database) -> None:
@@ -102,15 +118,14 @@ async def test_the_ledger_allows_both_links_or_the_stamp(database: Database) -> 
             await execute(database, f"UPDATE occurrences SET {change}")
 
 
-@pytest.mark.parametrize("words", ["find", "turns", "unfinished", "erase_links", "erase_runs", "erase_turns"])
-async def test_no_statement_reads_a_whole_table(database: SqliteDatabase, words: str) -> None:
+@pytest.mark.parametrize(
+    "words", ["find", "turns", "unfinished", "erase_links", "erase_last_errors", "erase_runs", "erase_turns"]
+)
+async def test_no_statement_reads_a_whole_table(database: Database, words: str) -> None:
     """A session is erased through its own turns, however long the ledger is."""
-    text = queries.load("sqlite")[f"sessions.{words}"].text
-    given = {"id": SESSION, "after": "", "limit": 9}
-    wanted = {name: value for name, value in given.items() if f":{name}" in text}
-    plan = await execute(database, f"EXPLAIN QUERY PLAN {text}", **wanted)
-    assert plan
-    assert not any(step["detail"].startswith("SCAN") for step in plan), plan
+    lines = await plan(database, f"sessions.{words}", {"id": SESSION, "after": "", "limit": 9})
+    assert lines
+    assert not scanned(lines), lines
 
 
 async def test_an_unfinished_run_of_the_session_is_found(database: Database) -> None:
