@@ -4,6 +4,7 @@ Builds stores, adapters, services and edges and hands each what it needs; decide
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -49,7 +50,9 @@ from gnomon.services.schedules import Schedules
 from gnomon.services.sessions import Sessions
 from gnomon.services.signal import Signal
 from gnomon.services.teams import Teams
+from gnomon.services.verify import Verify
 from gnomon.settings import Settings, inventory
+from gnomon.stores import migrations
 from gnomon.stores.database import Database
 from gnomon.stores.migrations import Migration
 from gnomon.stores.sqlite import opening as sqlite_opening
@@ -66,6 +69,12 @@ class Link:
         self.database = database
         self.signal = signal
         self.announcer = announcer
+
+    @property
+    def hears(self) -> Callable[[], bool] | None:
+        """Whether others are heard right now; ``None`` where each look at the database is enough for that."""
+        announcer = self.announcer
+        return None if announcer is None else lambda: announcer.connected
 
     def listen(self) -> None:
         """Hear other processes from now on."""
@@ -90,10 +99,12 @@ class Center:
         engine: Engine,
         runtimes: RuntimeTable,
         link: Link,
+        verify: Verify,
     ) -> None:
         self.app = app
         self.services = services
         self.engine = engine
+        self.verify = verify
         self._runtimes = runtimes
         self._link = link
 
@@ -179,6 +190,8 @@ async def open_center(
         dispatches=dispatches,
         last_tick=engine.last_tick,
         zone_data=zone_data_version(),
+        migration=migrations.load("sqlite")[-1].number,
+        hears=link.hears,
     )
 
     async def readiness() -> list[Check]:
@@ -220,7 +233,8 @@ async def open_center(
     registry = CollectorRegistry()
     registry.register(ProcessCollector(engine.counts))
     app = build_app(services, clock=clock, entropy=entropy, version=VERSION, registry=registry)
-    return Center(app=app, services=services, engine=engine, runtimes=runtimes, link=link)
+    verify = Verify(database, gapless=not settings.is_postgres)  # a sequence skips what was rolled back
+    return Center(app=app, services=services, engine=engine, runtimes=runtimes, link=link, verify=verify)
 
 
 async def migrate(settings: Settings) -> list[str]:

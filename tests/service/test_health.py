@@ -10,6 +10,7 @@ from gnomon.domain.errors import Unavailable
 from gnomon.services.health import Health
 from gnomon.services.loop import Loop
 from gnomon.services.signal import Signal
+from gnomon.stores import migrations
 from support.databases import START
 from support.house import House, a_schedule, an_agent
 
@@ -18,7 +19,17 @@ HOURLY = {"unit": "hour", "every": 1}
 Ticked = Callable[[], tuple[float, int] | None]
 
 
-def a_health(house: House, last_tick: Ticked = lambda: None, *, dispatches: bool = True) -> Health:
+NEWEST = migrations.load("sqlite")[-1].number
+
+
+def a_health(
+    house: House,
+    last_tick: Ticked = lambda: None,
+    *,
+    dispatches: bool = True,
+    migration: int = NEWEST,
+    hears: Callable[[], bool] | None = None,
+) -> Health:
     return Health(
         database=house.database,
         clock=house.clock,
@@ -26,6 +37,8 @@ def a_health(house: House, last_tick: Ticked = lambda: None, *, dispatches: bool
         dispatches=dispatches,
         last_tick=last_tick,
         zone_data="2026f",
+        migration=migration,
+        hears=hears,
     )
 
 
@@ -114,3 +127,35 @@ async def test_the_zone_data_in_use_is_told_tzd_07(house: House) -> None:
     """CAD-11, OPS-5a."""
     told = {vital.name: vital.detail for vital in await a_health(house).vitals()}
     assert told["zones"] == "IANA data 2026f"
+
+
+async def test_a_database_that_another_version_has_migrated_is_told(house: House) -> None:
+    """OPS-3: a newer process migrates under an older one, which says so until it is restarted."""
+    health = a_health(house, migration=NEWEST - 1)
+    [told] = [vital for vital in await health.vitals() if vital.name == "database"]
+    assert not told.ok
+    assert f"at migration {NEWEST}, this program knows {NEWEST - 1}" in told.detail
+
+
+async def test_what_the_driver_said_is_not_told_to_everybody(house: House) -> None:
+    """/readyz is open to all: a sentence of ours, without hosts and users."""
+
+    async def read(_: object) -> None:
+        raise Unavailable("The database can't be reached. (Connect call failed ('10.1.2.3', 5432))")
+
+    health = a_health(house)
+    house.database.read = read  # type: ignore[method-assign, assignment]
+    health._database = house.database
+    [vital] = await health.vitals()
+    assert vital.detail == "The database can't be reached."
+
+
+@pytest.mark.parametrize(("hears", "detail"), [(True, "are heard"), (False, "waits for a tick")])
+async def test_a_process_that_hears_no_other_is_well_and_says_so(
+    house: House, hears: bool, detail: str
+) -> None:
+    """OPS-1: the wakeup only shortens a wait."""
+    health = a_health(house, dispatches=False, hears=lambda: hears)
+    assert await sick(health) == []
+    [told] = [vital for vital in await health.vitals() if vital.name == "wakeup"]
+    assert detail in told.detail

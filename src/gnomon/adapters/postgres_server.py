@@ -5,6 +5,7 @@ schema: who opens the database is ``stores.postgres``'s affair.
 """
 
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -95,12 +96,17 @@ class PostgresServer:
         folder.note_port(self._port)
         return self.url
 
-    def stop(self) -> None:
-        """Shut the server down (fast: transactions under way are broken off), and wait for its end."""
+    def stop(self, *, at_once: bool = False) -> None:
+        """Shut the server down (fast: transactions under way are broken off), and wait for its end.
+
+        ``at_once`` kills it, as a crash of the machine would: the next start replays its log.
+        """
         gate, self._gate = self._gate, None
         if gate is None:
             return
         assert gate.stdin is not None
+        if at_once:
+            _kill(gate, self.pid)
         gate.stdin.close()
         try:
             gate.wait(_STOP_SECONDS)
@@ -161,6 +167,14 @@ class PostgresServer:
                 raise UnusableDatabase(
                     f"PostgreSQL was not ready within {_READY_SECONDS:.0f} seconds. Its log is {folder.log}."
                 )
+
+
+def _kill(gate: "subprocess.Popen[bytes]", pid: int | None) -> None:
+    gate.kill()  # first, or it would start another
+    gate.wait()
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _is_free(port: int) -> bool:

@@ -20,7 +20,7 @@ _log = structlog.get_logger()
 # without a pause: whoever hears them is awake anyway, and each wakeup costs it a look.
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.003, 0.024
 # A line that died without a word (a lost peer, a silent firewall) is found out by this.
-CHECK_SECONDS = 60.0
+CHECK_SECONDS = 300.0
 CALL_SECONDS = 5.0
 FLUSH_SECONDS = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 15.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gnomon.domain.errors import Unavailable
 from gnomon.domain.instants import SECOND
 from gnomon.ports.clock import Clock
-from gnomon.stores import processes, slots
+from gnomon.stores import migrations, processes, slots
 from gnomon.stores.database import Database, Tx
 
 LATE_SLOT_SECONDS = 120.0  # a due slot that has no record for that long means that nobody dispatches
@@ -23,7 +23,11 @@ class Vital:
 
 
 class Health:
-    """Looks at one process and its database. ``last_tick`` is the dispatcher's, monotonic, or ``None`` before any."""
+    """Looks at one process and its database. ``last_tick`` is the dispatcher's, monotonic, or ``None`` before any.
+
+    ``migration`` is the newest one that this program knows; ``hears`` says whether other processes are heard when they
+    change something, or is ``None`` where no line is needed for that.
+    """
 
     def __init__(
         self,
@@ -34,6 +38,8 @@ class Health:
         dispatches: bool,
         last_tick: Callable[[], tuple[float, int] | None],
         zone_data: str,
+        migration: int,
+        hears: Callable[[], bool] | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -41,19 +47,23 @@ class Health:
         self._dispatches = dispatches
         self._last_tick = last_tick
         self._zone_data = zone_data
+        self._migration = migration
+        self._hears = hears
         self._opened_at = clock.monotonic()
 
     async def vitals(self) -> list[Vital]:
         """Every vital, the sick ones among them."""
         try:
-            now, wait_us = await self._database.read(_look)
+            now, wait_us, migration = await self._database.read(_look)
         except Unavailable as error:
-            return [Vital("database", ok=False, detail=error.message)]
+            # everybody may ask: what the driver said, with its hosts and users, is for the log
+            return [Vital("database", ok=False, detail=error.message.partition(" (")[0])]
         skew = abs(now - self._clock.micros()) / SECOND
         late = 0.0 if wait_us is None else max(0.0, -wait_us / SECOND)
         return [
-            Vital("database", ok=True, detail="reachable and up to date"),
+            self._version(migration),
             self._ticks(),
+            *self._wakeup(),
             Vital(
                 "slots",
                 ok=late <= LATE_SLOT_SECONDS,
@@ -64,6 +74,23 @@ class Health:
             Vital("clock", ok=skew <= SKEW_SECONDS, detail=f"{skew:.3f} s from the database's"),
             Vital("zones", ok=True, detail=f"IANA data {self._zone_data}"),
         ]
+
+    def _version(self, migration: int) -> Vital:
+        if migration == self._migration:
+            return Vital("database", ok=True, detail="reachable and up to date")
+        return Vital(
+            "database",
+            ok=False,
+            detail=f"at migration {migration}, this program knows {self._migration}: another version of Gnomon has "
+            "migrated it; restart this process with that version",
+        )
+
+    def _wakeup(self) -> list[Vital]:
+        """Never sick: without it work waits for a tick, as promised."""
+        if self._hears is None:
+            return []
+        detail = "other processes are heard" if self._hears() else "not connected: work waits for a tick"
+        return [Vital("wakeup", ok=True, detail=detail)]
 
     def _ticks(self) -> Vital:
         if not self._dispatches:
@@ -79,5 +106,5 @@ class Health:
         )
 
 
-async def _look(tx: Tx) -> tuple[int, int | None]:
-    return await processes.now(tx), await slots.next_due(tx)
+async def _look(tx: Tx) -> tuple[int, int | None, int]:
+    return await processes.now(tx), await slots.next_due(tx), await migrations.newest(tx)

@@ -179,7 +179,7 @@ class Renewal:
         self._next_beat = now + self._every
         try:
             alive, renewed, held = failpoints.directly(
-                "renew", database.write, lambda tx: self._write(tx, due)
+                "renew", database.write, lambda tx: self._write(tx, due, known)
             )
         except GnomonError as error:
             _log.warning("heartbeat_failed", error=error.message)
@@ -189,10 +189,14 @@ class Renewal:
             self._compare(now, known, renewed, held)
         self._fence_overdue()
 
-    async def _write(self, tx: Tx, due: list[Hold]) -> tuple[bool, set[str], set[tuple[str, int]]]:
+    async def _write(
+        self, tx: Tx, due: list[Hold], known: list[Hold]
+    ) -> tuple[bool, set[str], set[tuple[str, int]]]:
         pulse = self._pulse()
         alive = await processes.beat(tx, self._process_id, pulse.ticked_at, pulse.lag_us)
         renewed = await runs.renew(tx, self._process_id, [(hold.run_id, hold.fence) for hold in due])
+        if not known:  # a process without work says that it lives, and asks for nothing
+            return alive, renewed, set()
         return alive, renewed, await runs.held_by(tx, self._process_id)
 
     def _beaten(self, sent_at: float, *, alive: bool) -> None:

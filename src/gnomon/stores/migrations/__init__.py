@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from gnomon.domain.errors import UnusableDatabase
+from gnomon.stores.database import Tx
 
 _ENGINES = ("sqlite", "postgres")
 # Texts are compared byte by byte in both engines, whatever the language of the database
@@ -69,6 +70,13 @@ def pending(applied: dict[int, str], known: list[Migration]) -> list[Migration]:
                 code="database_differs",
             )
     return [migration for migration in known if migration.number not in applied]
+
+
+async def newest(tx: Tx) -> int:
+    """The number of the newest migration that the database has had: another process may have applied it since."""
+    row = await tx.one("migrations.newest")
+    assert row is not None
+    return int(row["number"])
 
 
 def _for_engine(text: str, engine: str) -> str:
