@@ -11,9 +11,9 @@ async def old_runs(tx: Tx, before_id: str, limit: int) -> int:
     ]
     ids = [{"id": run["id"]} for run in gone]
     for name in ("attempts", "checkpoints", "events"):
-        await tx.many(f"retention.{name}", ids)
+        await tx.later(f"retention.{name}", ids)
     await tx.many("retention.turn", gone)
-    await tx.many("retention.session", [{"session_id": run["session_id"]} for run in gone])
+    await tx.later("retention.session", [{"session_id": run["session_id"]} for run in gone])
     return len(gone)
 
 

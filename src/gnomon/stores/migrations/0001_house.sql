@@ -150,6 +150,8 @@ CREATE TABLE schedules (
 ;
 CREATE INDEX schedules_due ON schedules (status, next_fire_at) WHERE next_fire_at IS NOT NULL;
 CREATE INDEX schedules_target ON schedules (target_kind, target_id);
+-- whether a session is still some schedule's own, asked when the last run of it is deleted for its age
+CREATE INDEX schedules_session ON schedules (session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX schedules_until ON schedules (status_until) WHERE status_until IS NOT NULL;
 
 -- Definitions that an edit has replaced; the newest one is the schedule itself (SCH-4).

@@ -13,7 +13,6 @@ from gnomon.stores.queries import PARAMETER, ROWS, Query
 
 _TYPES = {"text": "text", "int": "bigint", "real": "double precision"}
 _CHANGES = "UPDATE "
-_INSERTS = "INSERT "
 
 
 class Statement:
@@ -39,7 +38,7 @@ class SetStatement:
         self._kinds = tuple(column.kind for column in query.rows)
         # a name of the table's own would be ambiguous beside it
         self._steps = tuple(PARAMETER.sub(r"given.\1_", step) for step in query.statements)
-        self.touched = {step.split()[2 if step.startswith(_INSERTS) else 1] for step in self._steps}
+        self.touched = {step.split()[1 if step.startswith(_CHANGES) else 2] for step in self._steps}
         # two batches that change the same rows lock them in the same order, wherever the plan follows the array
         self._in_order = any(step.startswith(_CHANGES) for step in self._steps)
 

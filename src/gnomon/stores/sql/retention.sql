@@ -7,22 +7,27 @@ DELETE FROM runs WHERE id IN (
 RETURNING id, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id;
 
 -- name: turn
-DELETE FROM turns WHERE session_id = :session_id AND run_id = :id;
+-- rows: session_id text, id text
+DELETE FROM turns WHERE (session_id, run_id) IN (SELECT :session_id, :id FROM @rows);
 
 -- name: session
+-- rows: session_id text
 DELETE FROM sessions
-WHERE id = :session_id AND erased_at IS NULL
+WHERE id IN (SELECT :session_id FROM @rows) AND erased_at IS NULL
   AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = sessions.id)
   AND NOT EXISTS (SELECT 1 FROM schedules WHERE schedules.session_id = sessions.id AND schedules.deleted_at IS NULL);
 
 -- name: attempts
-DELETE FROM attempts WHERE run_id = :id;
+-- rows: id text
+DELETE FROM attempts WHERE run_id IN (SELECT :id FROM @rows);
 
 -- name: checkpoints
-DELETE FROM checkpoints WHERE run_id = :id;
+-- rows: id text
+DELETE FROM checkpoints WHERE run_id IN (SELECT :id FROM @rows);
 
 -- name: events
-DELETE FROM run_events WHERE run_id = :id;
+-- rows: id text
+DELETE FROM run_events WHERE run_id IN (SELECT :id FROM @rows);
 
 -- name: raise_floor
 UPDATE retention_floor SET
