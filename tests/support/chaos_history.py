@@ -11,7 +11,7 @@ from typing import Any
 
 from support.chaos_stores import read_journal
 from support.chaos_target import lines
-from support.chaos_world import HEARTBEAT_TIMEOUT, SWEEP, World
+from support.chaos_world import SWEEP, World
 from support.history import Change, History, Hit
 from support.product import Running
 from support.simulation_verdict import CHECKS
@@ -36,7 +36,7 @@ FELT_SECONDS = 1.0  # a delay or a failure of one step is over by then
 
 def gather(world: World) -> History:
     """Everything that is left of a world in which nobody runs any more."""
-    history = History(heartbeat_timeout=HEARTBEAT_TIMEOUT, sweep=SWEEP, slack=6.0)
+    history = History(heartbeat_timeout=world.heartbeat_timeout, sweep=SWEEP, slack=6.0)
     for table, order in TABLES.items():
         history.tables[table] = world.store.query(f"SELECT * FROM {table} ORDER BY {order}")
     names = {row["pid"]: row["id"] for row in history.rows("processes")}

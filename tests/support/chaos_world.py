@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import pytest
+
 from gnomon.adapters.clock import SystemClock
 from support.chaos_stores import Store
 from support.chaos_target import PLANS, RECORDER
@@ -58,6 +60,7 @@ class World:
     deeds: list[Deed] = field(default_factory=list)
     schedules: list[str] = field(default_factory=list)
     last_slot: datetime = datetime(1970, 1, 1, tzinfo=UTC)
+    heartbeat_timeout: float = HEARTBEAT_TIMEOUT
 
     def __post_init__(self) -> None:
         self.clock = SystemClock()
@@ -89,6 +92,7 @@ class World:
                 self.folder,
                 {
                     **QUICK,
+                    "GNOMON_HEARTBEAT_TIMEOUT_SECONDS": str(self.heartbeat_timeout),
                     "PYTHONPATH": f"{SOURCE}{os.pathsep}{TESTS}",
                     "GNOMON_DATABASE_URL": url,
                     "GNOMON_FAILPOINTS": text,
@@ -203,6 +207,11 @@ class World:
         for process in list(self.living):
             assert process.wait() == 0, "".join(process.err[-30:])
             self.bury(process)
+
+
+def drawn_from(request: pytest.FixtureRequest) -> random.Random:
+    """What a test draws from: its own name and the seed of the run, so that any of them repeats alone."""
+    return random.Random(f"{request.config.getoption('--seed')} {request.node.name}")
 
 
 def state(process: Running) -> str:
