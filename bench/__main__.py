@@ -1,11 +1,12 @@
-"""Every bench, one after the other: `make bench`, or `python -m bench cadence sqlite`."""
+"""Every bench, one after the other: `make bench`, or `python -m bench cadence postgres`."""
 
 import sys
 
-from bench import cadence, on_time, sqlite_runs
+from bench import cadence, on_time, postgres, sqlite_runs
 from bench.rounds import machine
 
-SUITES = {"cadence": cadence.main, "on_time": on_time.main, "sqlite": sqlite_runs.main}
+SUITES = {"cadence": cadence.main, "on_time": on_time.main, "sqlite": sqlite_runs.main,
+          "postgres": postgres.main}  # fmt: skip
 
 
 def main() -> None:
