@@ -49,11 +49,11 @@ async def connect(address: Address, *, cached: int, seconds: float = CONNECT_SEC
         raise UnusableDatabase(f"The address of the database is wrong: {error}") from error
 
 
-def beginning(isolation: str, schema: str, *, lock_seconds: float = LOCK_SECONDS) -> str:
+def beginning(isolation: str, schema: str) -> str:
     """What begins a transaction, in one trip of the simple protocol."""
     return (
         f"BEGIN ISOLATION LEVEL {isolation}; SET LOCAL search_path TO {schema}; "
-        f"SET LOCAL lock_timeout TO {max(1, round(lock_seconds * 1_000))}; "
+        f"SET LOCAL lock_timeout TO {round(LOCK_SECONDS * 1_000)}; "
         f"SET LOCAL idle_in_transaction_session_timeout TO {round(IDLE_SECONDS * 1_000)}"
     )
 

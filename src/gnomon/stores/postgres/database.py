@@ -27,6 +27,7 @@ from gnomon.stores.postgres.connection import (
 from gnomon.stores.postgres.direct import DirectPostgres
 from gnomon.stores.postgres.failures import (
     is_forgotten_statement,
+    is_standby,
     is_worth_another_try,
     is_zero_byte,
     translated,
@@ -87,7 +88,7 @@ class PostgresDatabase:
                 clean = clean or is_zero_byte(error)
                 failure = error.__cause__ if isinstance(error, NotBegun) else error
                 assert failure is not None
-                if not self._again(raw, error, tries):
+                if not self._again(raw, isolation, error, tries):
                     raise translated(failure) from failure
             finally:
                 self._pool.give(raw)
@@ -95,16 +96,19 @@ class PostgresDatabase:
             longest = min(_LONGEST_PAUSE, 0.001 * 2**tries)
             await asyncio.sleep(random.uniform(0, longest))  # noqa: S311 - spreads waiters, guards nothing
 
-    def _again(self, raw: Raw, error: BaseException, tries: int) -> bool:
+    def _again(self, raw: Raw, isolation: str, error: BaseException, tries: int) -> bool:
         """Whether the transaction, of which nothing was written, is worth another try."""
         if isinstance(error, NotBegun):  # its server may have gone long ago, and come back since
             self._pool.drop_idle()
-            return tries <= 2
+            return tries <= 2 and not isinstance(error.__cause__, TimeoutError)
         if is_forgotten_statement(error):
             raw.terminate()
             self._pool.drop_idle()
             self._cached = 0  # whoever stands between us and the server does not keep them
             return tries <= 2
+        if is_standby(error) and isolation != READ:
+            raw.terminate()  # the next connection may find the server that was promoted
+            self._pool.drop_idle()
         if is_zero_byte(error):  # rare enough not to look for in every text that is written
             return tries <= 2
         return is_worth_another_try(error) and tries < TRIES

@@ -12,6 +12,7 @@ from gnomon.stores.postgres.failures import (
     FAILURES,
     CommitUnknown,
     is_forgotten_statement,
+    is_standby,
     is_worth_another_try,
     translated,
 )
@@ -67,6 +68,8 @@ class DirectPostgres:
             except BROKEN as error:
                 failure = error.__cause__ if isinstance(error, NotBegun) else error
                 assert failure is not None
+                if self._raw is not None and is_standby(failure):
+                    self._raw.terminate()
                 if not left or not self._again(error):
                     raise translated(failure) from failure
         raise AssertionError("the last try answers or raises")

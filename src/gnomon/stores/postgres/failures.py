@@ -74,6 +74,11 @@ def is_forgotten_statement(error: BaseException) -> bool:
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate in _FORGOTTEN
 
 
+def is_standby(error: BaseException) -> bool:
+    """Whether the server takes no writes: after a failover another one does."""
+    return isinstance(error, asyncpg.PostgresError) and error.sqlstate == "25006"
+
+
 def is_zero_byte(error: BaseException) -> bool:
     """Whether a text holds the one character that PostgreSQL has no place for."""
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate == "22021"
