@@ -7,7 +7,7 @@ import asyncpg
 import pytest
 
 from gnomon.domain.errors import Unavailable
-from gnomon.stores import processes, runs
+from gnomon.stores import processes, runs, slots
 from gnomon.stores.database import CheckViolation, Tx, UniqueViolation
 from gnomon.stores.postgres import connection, database, pool
 from gnomon.stores.postgres.address import Address
@@ -158,9 +158,24 @@ async def test_a_claim_waits_for_no_lock(store: FrozenPostgres, postgres_address
         "SELECT 1 FROM runs WHERE id = 'run_1' FOR UPDATE; SELECT 1 FROM schedules WHERE id = 'sch_2' FOR UPDATE"
     )
     claimed = await store.write_guarded(lambda tx: runs.claim(tx, "prc_mine", "clm_1", 9))
-    assert [row["id"] for row in claimed] in ([], ["run_3"])
+    assert [row["id"] for row in claimed] == []  # none of them has a turn, so there is nothing to grant
     held = await rows(store, "SELECT id FROM runs WHERE status = 'running'")
     assert [row["id"] for row in held] == ["run_3"]
+    await other.close()
+
+
+async def test_a_scan_takes_no_schedule_that_others_hold(
+    store: FrozenPostgres, postgres_address: Address
+) -> None:
+    """DSP-3: nobody waits while it stamps leases."""
+    for number in (1, 2):
+        await add_schedule(store, id=f"sch_{number}")
+    other = await asyncpg.connect(postgres_address.dsn)
+    await other.execute(
+        f"BEGIN; SELECT 1 FROM {postgres_address.schema}.schedules WHERE id = 'sch_1' FOR UPDATE"
+    )
+    claimed = await store.write_guarded(lambda tx: slots.claim_due(tx, 9))
+    assert [row["id"] for row in claimed] == ["sch_2"]
     await other.close()
 
 

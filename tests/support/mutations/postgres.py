@@ -1,0 +1,105 @@
+"""The PostgreSQL base: writers side by side, no wait inside a claim, one order of locks, a commit that is in doubt."""
+
+from support.mutations import Mutant, in_query
+
+_DATABASE = "tests/service/test_postgres_database.py::"
+_OUTAGE = "tests/service/test_postgres_outage.py::"
+_OPENING = "tests/service/test_postgres_opening.py::"
+_BASE = "stores/postgres/database.py"
+_CONNECTION = "stores/postgres/connection.py"
+_SCHEMA = "stores/postgres/opening.py"
+_SQL = "stores/postgres/sql/runs.sql"
+_WAITING = _DATABASE + "test_a_run_that_came_to_wait_while_another_ended_is_freed"
+
+_SIDE_BY_SIDE: tuple[Mutant, ...] = (
+    Mutant(
+        "writers side by side are as if one came after the other",
+        _CONNECTION,
+        'WRITE = "SERIALIZABLE"',
+        'WRITE = "READ COMMITTED"',
+        _DATABASE + "test_writers_side_by_side_are_as_if_one_came_after_the_other",
+    ),
+    Mutant(
+        "whoever lost is run again",
+        _BASE,
+        "is_worth_another_try(error) and tries < TRIES",
+        "False",
+        _DATABASE + "test_writers_side_by_side_are_as_if_one_came_after_the_other",
+    ),
+    in_query(
+        "slots.claim_due",
+        "a scan waits for no schedule",
+        " FOR UPDATE SKIP LOCKED",
+        " FOR UPDATE",
+        _DATABASE + "test_a_scan_takes_no_schedule_that_others_hold",
+    ),
+    Mutant(
+        "a claim waits for no schedule",
+        _SQL,
+        "    SELECT id FROM schedules WHERE id IN (SELECT schedule_id FROM queue)\n    FOR UPDATE SKIP LOCKED",
+        "    SELECT id FROM schedules WHERE id IN (SELECT schedule_id FROM queue)",
+        _DATABASE + "test_a_claim_waits_for_no_lock",
+        within="claimable",
+    ),
+    Mutant(
+        "a claim waits for no run",
+        _SQL,
+        "ORDER BY claimable_at LIMIT greatest(:limit - (SELECT count(*) FROM interactive), 0)\n    FOR UPDATE SKIP LOCKED",
+        "ORDER BY claimable_at LIMIT greatest(:limit - (SELECT count(*) FROM interactive), 0)\n    FOR UPDATE",
+        _DATABASE + "test_a_claim_waits_for_no_lock",
+        within="claimable",
+    ),
+    in_query(
+        "runs.close", "whoever ends a run holds its schedule first", ">= 0", "IS NOT NULL OR true", _WAITING
+    ),
+)
+
+_IN_DOUBT: tuple[Mutant, ...] = (
+    Mutant(
+        "an error that was swallowed commits nothing in silence",
+        _CONNECTION,
+        'if tag != "COMMIT":',
+        "if False:",
+        _DATABASE + "test_an_error_that_was_swallowed_commits_nothing",
+    ),
+    Mutant(
+        "a lost answer to a COMMIT is not taken for a no",
+        _CONNECTION,
+        "        raise CommitUnknown(",
+        "        raise Unavailable(",
+        _OUTAGE + "test_a_commit_whose_answer_is_lost_is_neither_yes_nor_no",
+    ),
+    Mutant(
+        "a thread's own line ends within its patience",
+        "stores/postgres/direct.py",
+        "asyncio.wait_for(self._write(work), self._patience)",
+        "self._write(work)",
+        _OUTAGE + "test_a_thread_s_own_line_ends_within_its_patience",
+    ),
+)
+
+_SCHEMAS: tuple[Mutant, ...] = (
+    Mutant(
+        "one process migrates at a time",
+        _SCHEMA,
+        "SELECT pg_advisory_xact_lock(hashtextextended('gnomon ' || $1, 0))",
+        "SELECT $1::text",
+        _OPENING + "test_of_processes_that_open_it_at_once_each_step_is_taken_by_one",
+    ),
+    Mutant(
+        "another program's schema is refused",
+        _SCHEMA,
+        "if tables and not ours:",
+        "if False:",
+        _OPENING + "test_a_schema_of_another_program_is_not_touched",
+    ),
+    Mutant(
+        "a schema that lost a table is refused",
+        _SCHEMA,
+        "        _refuse_parts(schema, tables, [step for step in known if step.number in had])\n",
+        "",
+        _OPENING + "test_what_can_t_be_used_is_left_as_it_is",
+    ),
+)
+
+MUTANTS = _SIDE_BY_SIDE + _IN_DOUBT + _SCHEMAS
