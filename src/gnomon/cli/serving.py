@@ -224,11 +224,10 @@ def _announce(
     if out.as_json:
         out.event({"address": address, "database": settings.database_place, "key": key})
         return
-    if settings.is_postgres:
-        out.line(f"Gnomon is up at {address}, on PostgreSQL:")
+    place = "PostgreSQL" if settings.is_postgres else settings.database_place
+    out.line(f"Gnomon is up at {address}, on {place}.")
+    if settings.is_postgres and named is None:
         out.line(f"    {settings.database_place}")
-    else:
-        out.line(f"Gnomon is up at {address}, on {settings.database_path}.")
     if key is not None:
         out.line()
         out.line("This is the admin key. It is shown this once; keep it:")
