@@ -10,6 +10,9 @@ from bench.postgres_place import Place, redis
 from bench.rounds import ROUNDS, Contender, child, interleave, ratio, tell
 
 RUNS = 10_000
+CONCURRENCY = (
+    1_000  # the most that the setting takes: a full runner would send half of them through the queue
+)
 SCHEDULES = 100_000
 BATCHES = ("100", "200", "500")  # PgQueuer's best is one of these
 MANY, FEW = 1_000_000, 10_000
@@ -27,7 +30,7 @@ def rate(*arguments: str) -> float:
 
 
 def ours(
-    place: Place, runs: int = RUNS, batch: int = 100, concurrency: int = 200, target: str = "noop"
+    place: Place, runs: int = RUNS, batch: int = 100, concurrency: int = CONCURRENCY, target: str = "noop"
 ) -> float:
     """The product over 100,000 schedules, of which ``runs`` are due."""
     url = place.fresh("ours")
