@@ -9,8 +9,7 @@ import pytest
 
 from support.chaos_history import breaches, gather, told
 from support.chaos_stores import PostgresStore, SqliteStore, Store
-from support.chaos_world import World
-from support.history import History
+from support.chaos_world import World, drawn_from
 
 ENGINES = ("postgres", "sqlite")
 
@@ -29,17 +28,10 @@ def world(
     store: Store, tmp_path: Path, request: pytest.FixtureRequest, tally: Counter[str]
 ) -> Iterator[World]:
     """Processes over a database, judged at the end: whatever a scenario did, every invariant holds (PRF-1)."""
-    seed = request.config.getoption("--seed")
-    rng = random.Random(f"{seed} {request.node.name}")
-    with World(store, tmp_path, rng) as made:
+    with World(store, tmp_path, drawn_from(request)) as made:
         yield made
-        history = finish(made)
+        made.settle()
+        made.stop()
+        history = gather(made)
         tally.update(told(history))
-        assert breaches(made, history) == [], f"--seed {seed}"
-
-
-def finish(world: World) -> History:
-    """Let everything end, stop what lives, and look."""
-    world.settle()
-    world.stop()
-    return gather(world)
+        assert breaches(made, history) == []

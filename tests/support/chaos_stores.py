@@ -6,7 +6,8 @@ the ledger down, inside the transaction that made it. The product knows nothing 
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -69,6 +70,18 @@ class SqliteStore:
         connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
         connection.set_busy_timeout(10_000)
         return connection
+
+    def is_locked(self) -> bool:
+        """Whether somebody is in the middle of a write, and stays there."""
+        connection = self.connect()
+        connection.set_busy_timeout(500)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            return True
+        finally:
+            connection.close()
+        return False
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         connection = self.connect()
@@ -136,12 +149,36 @@ class PostgresStore:
         rows = self._loop.run_until_complete(self._run(lambda connection: connection.fetch(sql)))
         return [dict(row) for row in rows]
 
+    def terminate_others(self) -> None:
+        """End every other connection to the database, whatever it is doing."""
+        self.query(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND datname = current_database() AND backend_type = 'client backend'"
+        )
+
+    @contextmanager
+    def locked(self, table: str, key: str) -> Iterator[None]:
+        """Hold a row as a stranger's open transaction does."""
+        self.query("BEGIN")
+        self.query(f"SELECT id FROM {table} WHERE id = '{key}' FOR UPDATE")
+        try:
+            yield
+        finally:
+            self.query("ROLLBACK")
+
     async def _run(self, ask: Any) -> Any:
+        try:
+            return await ask(await self._connected())
+        except (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError):
+            self._connection = None  # the test itself has just broken it
+            return await ask(await self._connected())
+
+    async def _connected(self) -> Any:
         if self._connection is None or self._connection.is_closed():
             self._connection = await asyncpg.connect(
                 self.server_url, server_settings={"search_path": self.schema}, statement_cache_size=0
             )
-        return await ask(self._connection)
+        return self._connection
 
     def close(self) -> None:
         if self._connection is not None and not self._connection.is_closed():
