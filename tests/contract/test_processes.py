@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 async def beat(
     database: Database, process_id: str = "prc_1", ticked: int | None = None, lag: int | None = None
 ) -> bool:
-    return await database.write(lambda tx: processes.beat(tx, process_id, ticked, lag))
+    return await database.write(lambda tx: processes.beat(tx, process_id, ticked, lag, 7)) is not None
 
 
 async def start(database: Database) -> None:
@@ -75,6 +75,27 @@ async def test_only_a_process_that_is_long_silent_and_holds_nothing_is_forgotten
     await add_running(database, id="run_over", session_id="ses_over", owner="prc_mine", **over)
     await database.write(lambda tx: processes.clean(tx, 100))
     assert bool(await execute(database, "SELECT id FROM processes")) is stays
+
+
+async def test_what_a_heartbeat_saw_of_both_clocks_is_read_beside_the_present(
+    database: Database, clock: FrozenClock
+) -> None:
+    """RUN-5b: by every process of the same boot, the newest first; others can't be compared."""
+    for name, boot, boot_us in (("prc_1", "one", 10), ("prc_2", "one", 30), ("prc_3", "two", 20)):
+        moment = processes.Moment(boot, boot_us)
+        await database.write(
+            lambda tx, name=name, moment=moment: processes.start(tx, name, "h", 1, "0", "z", moment)  # type: ignore[misc]
+        )
+    await add_process(database, id="prc_4")
+    clock.advance(3)
+    assert await database.write(lambda tx: processes.beat(tx, "prc_1", None, None, 40)) == AT + 3 * SECOND
+    clock.advance(1)
+    now, found = await database.read(lambda tx: processes.readings(tx, "one"))
+    assert now == AT + 4 * SECOND
+    assert found == [processes.Reading(AT + 3 * SECOND, 40), processes.Reading(AT, 30)]
+    assert await database.read(lambda tx: processes.readings(tx, "one", 1)) == (now, found[:1])
+    assert await database.read(lambda tx: processes.readings(tx, "none")) == (now, [])
+    assert await database.read(lambda tx: processes.readings(tx, None)) == (now, [])
 
 
 async def test_the_database_s_clock(database: Database, clock: FrozenClock) -> None:

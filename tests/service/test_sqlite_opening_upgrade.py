@@ -175,6 +175,9 @@ def test_the_switch_waits_for_others_but_not_for_ever(clock: FrozenClock) -> Non
     switch(Stubborn([apsw.BusyError("a"), apsw.BusyError("b"), "wal"]), clock)
 
     class Passing(FrozenClock):
+        def boot(self) -> str | None:
+            return None
+
         def monotonic(self) -> float:
             self.advance(6)
             return super().monotonic()

@@ -44,16 +44,22 @@ async def test_a_run_is_lost_when_its_process_is_silent_for_too_long(house: Hous
     other.direct.close()
 
 
+async def all_beat(house: House) -> None:
+    """Every process has just written its heartbeat, and has not renewed any lease."""
+    now, boot = house.clock.micros(), round(house.clock.monotonic() * 1_000_000)
+    await house.rows("UPDATE processes SET heartbeat_at = :now, boot_us = :boot", now=now, boot=boot)
+
+
 async def test_a_run_is_lost_when_its_lease_is_over(house: House) -> None:
     """RUN-7. lea-05: only lease and heartbeat count, not the age of the run."""
     await a_dead_run(house, timeout_seconds=30)
     other = await house.neighbour()
     house.clock.advance(59)
-    await house.rows("UPDATE processes SET heartbeat_at = :now", now=house.clock.micros())
+    await all_beat(house)
     await other.engine.watchdog.sweep()
     assert (await house.run())["status"] == "running"
     house.clock.advance(1)
-    await house.rows("UPDATE processes SET heartbeat_at = :now", now=house.clock.micros())
+    await all_beat(house)
     await other.engine.watchdog.sweep()
     assert (await house.run())["status"] == "lost"
     other.direct.close()
@@ -247,6 +253,54 @@ async def test_a_laptop_that_slept_has_one_record_and_one_run(house: House) -> N
     occurrences = await house.occurrences()
     assert occurrences[0]["coalesced_count"] == 11
     assert len(occurrences) == len(house.runtime.calls) == 11
+
+
+async def test_a_process_born_right_after_a_jump_takes_nothing(house: House) -> None:
+    """RUN-5b: it has no reading of its own from before it, and finds one in the heartbeat of whoever was there."""
+    await a_dead_run(house)
+    await house.beat()
+    house.clock.jump(600)
+    other = await house.neighbour()
+    await other.engine.watchdog.tick()
+    assert (await house.run())["status"] == "running"
+    assert [entry["detail"] for entry in await house.audit("CLOCK_JUMP")] == [
+        '{"seconds":600.0,"stalled":false}'
+    ]
+    await house.beat()
+    house.clock.advance(121)
+    await other.beat()
+    await other.engine.watchdog.tick()
+    assert (await house.run())["status"] == "lost", "RUN-7: and it is no longer careful than the living need"
+    other.direct.close()
+
+
+async def test_a_jump_back_and_forth_between_two_sweeps_is_seen_by_the_heartbeats(house: House) -> None:
+    """RUN-5b: next slots are computed anew although both clocks agree again when the watchdog looks."""
+    await house.engine.watchdog.tick()
+    for seconds in (7_200, -7_200):
+        house.clock.jump(seconds)
+        house.clock.advance(10)
+        await house.beat()
+    await house.engine.watchdog.tick()
+    assert [entry["detail"] for entry in await house.audit("CLOCK_JUMP")] == [
+        '{"seconds":7200.0,"stalled":false}',
+        '{"seconds":-7200.0,"stalled":false}',
+    ]
+
+
+async def test_two_jumps_that_undo_each_other_between_two_sweeps_take_nothing(house: House) -> None:
+    """RUN-5b: the heartbeat between them lies in another time, and says so."""
+    await a_dead_run(house, timeout_seconds=3_600)
+    other = await house.neighbour()
+    await other.engine.watchdog.tick()
+    house.clock.advance(20)
+    house.clock.jump(-600)
+    await house.beat()
+    house.clock.jump(600)
+    house.clock.advance(1)
+    await other.engine.watchdog.tick()
+    assert (await house.run())["status"] == "running", "its heartbeat looks ten minutes old"
+    other.direct.close()
 
 
 async def test_a_jump_of_the_clock_is_in_the_audit(house: House) -> None:

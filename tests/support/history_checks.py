@@ -106,25 +106,11 @@ def losses_have_causes(history: History) -> Iterator[str]:
             claim = claimed[change.subject]
             if new["status"] not in ("lost", "queued"):
                 continue
-            if could_not_know(history, claim.at, change.actor, change.at):
-                history.seen["taken behind an unseen jump"] += 1
-            elif not history.touched(claim.actor, claim.at, change.at, HANDS, felt):
+            if not history.touched(claim.actor, claim.at, change.at, HANDS, felt):
                 yield (
                     f"run {change.subject}, held by {claim.actor} since {claim.at:.1f}, was taken at {change.at:.1f} "
                     f"by {change.actor}, and nothing had happened to it"
                 )
-
-
-def could_not_know(history: History, claimed_at: float, taker: str, taken_at: float) -> bool:
-    """The two known limits of the clock guard (RUN-5b): a jump that the taker has no readings around.
-
-    A process that was born after the jump has none from before it; and of two jumps between two of its sweeps, which
-    undo each other, it sees nothing, while the heartbeats written in between lie in another time.
-    """
-    jumps = [fault.begin for fault in history.faults if fault.kind == "jump"]
-    if any(claimed_at - 1.0 <= at <= history.births.get(taker, 0.0) + 1.0 for at in jumps):
-        return True
-    return sum(taken_at - history.heartbeat_timeout <= at <= taken_at for at in jumps) >= 2
 
 
 def the_dead_are_recovered(history: History) -> Iterator[str]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from support.history import History, Hit
-from support.history_checks import could_not_know
 
 RESUMES = 3
 EXCLUSIVE = {"skip", "queue_one", "cancel_running"}
@@ -39,11 +38,6 @@ def executions_do_not_overlap(history: History) -> Iterator[str]:
         for earlier, later in _touching(hits):
             if _frozen(history, earlier, later.begin):
                 history.seen["overlap excused"] += 1
-                continue
-            if any(
-                could_not_know(history, earlier.begin, taker, at) for taker, at in _takers(history, earlier)
-            ):
-                history.seen["overlap behind an unseen jump"] += 1
                 continue
             yield (
                 f"{schedule['id']} ({schedule['overlap']}): {earlier.run_id}/{earlier.fence} on {earlier.process} ran "
@@ -92,15 +86,6 @@ def _touching(hits: list[Hit]) -> Iterator[tuple[Hit, Hit]]:
         open_hits = [old for old in open_hits if old.end is None or old.end > hit.begin + MOMENT]
         yield from ((old, hit) for old in open_hits)
         open_hits.append(hit)
-
-
-def _takers(history: History, hit: Hit) -> list[tuple[str, float]]:
-    """Who took the run of a call away from the process that made it, and when."""
-    return [
-        (change.actor, change.at)
-        for change in history.journal.of("run")
-        if change.subject == hit.run_id and change.actor != hit.process and change.at >= hit.begin
-    ]
 
 
 def _frozen(history: History, hit: Hit, until: float) -> bool:

@@ -204,6 +204,10 @@ class VirtualClock:
         self.latest = max(self.latest, micros)
         return micros
 
+    def boot(self) -> str | None:
+        """One machine, that is never started again."""
+        return "simulated"
+
     def monotonic(self) -> float:
         return self._loop.time()
 

@@ -5,6 +5,8 @@ import os
 import secrets
 import time
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from threading import Lock
 
 # CLOCK_BOOTTIME goes on while a laptop sleeps, so that a lease can't look young after an hour with the lid closed.
@@ -26,9 +28,22 @@ class SystemClock:
         """Seconds since boot, sleep included."""
         return time.clock_gettime(_BOOT_CLOCK)
 
+    def boot(self) -> str | None:
+        """This boot of the machine, and the time namespace (a container may have its own); ``None`` where unknown."""
+        return _boot()
+
     async def wait(self, seconds: float) -> None:
         """Return after ``seconds``."""
         await asyncio.sleep(seconds)
+
+
+@cache
+def _boot() -> str | None:
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/time').readlink()}"
+    except (OSError, UnicodeError):
+        return None
 
 
 _DRAWN_BYTES = 4_096

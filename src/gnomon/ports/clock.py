@@ -22,6 +22,10 @@ class Clock(Protocol):
         """Seconds on a clock that never goes back and counts a suspended machine's sleep as passed."""
         ...
 
+    def boot(self) -> str | None:
+        """What ``monotonic`` counts from: processes that give the same can compare readings; ``None`` if none can."""
+        ...
+
     async def wait(self, seconds: float) -> None:
         """Return after ``seconds`` of this clock's time."""
         ...

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gnomon.cadence import zone_data_version
 from gnomon.domain.audit import Action
+from gnomon.domain.instants import SECOND
 from gnomon.ports.clock import Clock
 from gnomon.ports.telemetry import Counts
 from gnomon.services.attempt import Attempts
@@ -31,6 +32,7 @@ from gnomon.services.watchdog import Watchdog
 from gnomon.stores import audit, processes
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database
+from gnomon.stores.processes import Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Engine:
         places: Places | None = None,
     ) -> None:
         self.database = database
+        self._clock = clock
         self.process_id = process_id
         self._version = version
         self._signal = signal
@@ -86,6 +89,7 @@ class Engine:
             heartbeat_timeout_seconds=pace.heartbeat_timeout_seconds,
             kill_group=kill_group,
             pulse=self._pulse,
+            on_beat=self.guard.note,
             on_change=self._changed_elsewhere,
         )
         self.closing = Closing(database, clock, signal)
@@ -131,6 +135,7 @@ class Engine:
             on_jump=self._on_jump,
             renewal=self.renewal,
             process_id=process_id,
+            boot=clock.boot(),
             chores=chores,
         )
         self._loops = self._make_loops(clock, dispatch=dispatch, work=work)
@@ -164,8 +169,11 @@ class Engine:
         host, pid, zones = socket.gethostname(), os.getpid(), zone_data_version()
         await self._realignment.meet_zone_data(zones)
         await self.database.write(
-            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones)
+            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones, self._moment())
         )
+
+    def _moment(self) -> Moment:
+        return Moment(self._clock.boot(), round(self._clock.monotonic() * SECOND))
 
     async def start(self) -> None:
         """Start every loop; the sockets listen by now (DSP-1)."""

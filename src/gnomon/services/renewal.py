@@ -13,6 +13,7 @@ from threading import Event, Lock, Thread
 import structlog
 
 from gnomon.domain.errors import GnomonError
+from gnomon.domain.instants import SECOND
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.stores import processes, runs
@@ -64,6 +65,7 @@ class Renewal:
         heartbeat_timeout_seconds: float,
         kill_group: Callable[[int], None],
         pulse: Callable[[], Pulse] = lambda: Pulse(None, None),
+        on_beat: Callable[[int, float], None] = lambda _database_now, _asked_at: None,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
@@ -74,6 +76,7 @@ class Renewal:
         self._margin = min(heartbeat_seconds, heartbeat_timeout_seconds / 4)
         self._kill_group = kill_group
         self._pulse = pulse
+        self._on_beat = on_beat
         self._on_change = on_change
         self._holds: dict[str, Hold] = {}
         self._abandoned: dict[tuple[str, int], float] = {}  # run and fence, and when others may take it
@@ -193,7 +196,13 @@ class Renewal:
         self, tx: Tx, due: list[Hold], known: list[Hold]
     ) -> tuple[bool, set[str], set[tuple[str, int]]]:
         pulse = self._pulse()
-        alive = await processes.beat(tx, self._process_id, pulse.ticked_at, pulse.lag_us)
+        asked_at = self._clock.monotonic()
+        beat_at = await processes.beat(
+            tx, self._process_id, pulse.ticked_at, pulse.lag_us, round(asked_at * SECOND)
+        )
+        alive = beat_at is not None
+        if beat_at is not None:
+            self._on_beat(beat_at, asked_at)
         renewed = await runs.renew(tx, self._process_id, [(hold.run_id, hold.fence) for hold in due])
         if not known:  # a process without work says that it lives, and asks for nothing
             return alive, renewed, set()

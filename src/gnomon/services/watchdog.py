@@ -53,6 +53,7 @@ class Watchdog:
         on_jump: Callable[[Jump], Awaitable[None]],
         renewal: Renewal,
         process_id: str,
+        boot: str | None = None,
         chores: tuple[Callable[[], Awaitable[object]], ...] = (),
     ) -> None:
         self._database = database
@@ -61,16 +62,16 @@ class Watchdog:
         self._heartbeat_timeout_us = round(heartbeat_timeout_seconds * SECOND)
         self._sweep_seconds = sweep_seconds
         self._on_jump = on_jump
-        self._renewal, self._process_id = renewal, process_id
+        self._renewal, self._process_id, self._boot = renewal, process_id, boot
         self._chores = chores
         self._ticks = 0
-        self._jump: Jump | None = None  # seen in the middle of a sweep: the next tick acts on it
+        self._jumps: list[Jump] = []  # seen in the middle of a sweep: the next tick acts on them
 
     async def tick(self) -> float:
         """One sweep; seconds until the next."""
-        now, due = await self._database.read(self._look)
-        jump, self._jump = self._guard.observe(now) or self._jump, None
-        if jump is not None:
+        due = await self._database.read(self._look)
+        jumps, self._jumps = self._jumps, []
+        for jump in jumps:
             _log.warning("clock_jumped", seconds=jump.seconds, stalled=jump.stalled)
             await self._on_jump(jump)
         abandoned = self._renewal.abandoned()
@@ -99,9 +100,16 @@ class Watchdog:
         self._renewal.settled(abandoned)
         return swept
 
-    async def _look(self, tx: Tx) -> tuple[int, bool]:
-        """The database's clock, and whether anything looks expired at all: the common sweep writes nothing."""
-        return await processes.now(tx), bool(await runs.expired(tx, self._heartbeat_timeout_us, None, 1))
+    async def _look(self, tx: Tx) -> bool:
+        """Ask the clock guard, and whether anything looks expired at all: the common sweep writes nothing."""
+        await self._ask_guard(tx)
+        return bool(await runs.expired(tx, self._heartbeat_timeout_us, None, 1))
+
+    async def _ask_guard(self, tx: Tx) -> bool:
+        """Whether the guard, given the machine's readings, has seen a jump that nobody has acted on yet."""
+        now, readings = await processes.readings(tx, self._boot)
+        self._jumps += self._guard.observe(now, readings)
+        return bool(self._jumps)
 
     async def sweep(self) -> Swept:
         """Close or resume every expired run, in bounded batches."""
@@ -115,9 +123,7 @@ class Watchdog:
     async def _sweep_batch(self, tx: Tx) -> tuple[Swept, int]:
         rows = await runs.expired(tx, self._heartbeat_timeout_us, self._guard.calm_us(), BATCH)
         # this process may have stood still since the tick looked, and the clock been set: asked after the rows were read
-        jump = self._guard.observe(await processes.now(tx))
-        if jump is not None:
-            self._jump = jump
+        if await self._ask_guard(tx):
             return Swept(), 0
         return await _take(tx, rows), len(rows)
 

@@ -29,6 +29,10 @@ class FrozenClock:
         """Seconds that only ``advance`` moves."""
         return self._monotonic
 
+    def boot(self) -> str | None:
+        """The same for all who share this clock."""
+        return f"frozen-{id(self)}"
+
     async def wait(self, seconds: float) -> None:
         """Return once the clock was advanced by ``seconds``."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -69,9 +69,30 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the clock is looked at again after the rows were read",
         "services/watchdog.py",
-        "        if jump is not None:\n            self._jump = jump\n            return Swept(), 0\n",
+        "        if await self._ask_guard(tx):\n            return Swept(), 0\n",
         "",
         _FOUND + "test_a_sweep_that_stood_still_after_its_look_takes_nothing",
+    ),
+    Mutant(
+        "a process that was born after a jump reads the heartbeats of those who were there",
+        "services/watchdog.py",
+        "self._guard.observe(now, readings)",
+        "self._guard.observe(now)",
+        _WATCHDOG + "test_a_process_born_right_after_a_jump_takes_nothing",
+    ),
+    Mutant(
+        "a heartbeat written between two jumps betrays them",
+        "services/clock_guard.py",
+        "            elif self._jumped_at is None or at > self._jumped_at:\n",
+        "            elif False:\n",
+        _WATCHDOG + "test_two_jumps_that_undo_each_other_between_two_sweeps_take_nothing",
+    ),
+    Mutant(
+        "every heartbeat looks at the clock",
+        "services/renewal.py",
+        "            self._on_beat(beat_at, asked_at)\n",
+        "            pass\n",
+        _WATCHDOG + "test_a_jump_back_and_forth_between_two_sweeps_is_seen_by_the_heartbeats",
     ),
     Mutant(
         "a run that kills whoever works on it is not resumed for ever",
