@@ -24,6 +24,8 @@ MUST_SEE = {
     "person got an answer",
     "person got run_in_flight",
     "person got fence_stale",
+    "person got revision_stale",
+    "edits",
     *(f"target {plan}" for plan in ("quick", "slow", "long", "hang", "again", "fail", "break", "defer")),
 }
 MUST_END = {"succeeded", "failed", "timed_out", "cancelled", "lost"}

@@ -95,4 +95,24 @@ def streaks_add_up(history: History) -> Iterator[str]:
             yield f"schedule {row['id']}: streak {row['failure_streak']}, failures in a row {streak[row['id']]}"
 
 
-CHECKS = (slots_and_runs_match, hits_have_runs, claims_are_paired, records_agree, streaks_add_up)
+def edits_are_outside_runs(history: History) -> Iterator[str]:
+    """A16, SCH-4, SCH-10: revisions go up one by one, and never while a run of the schedule is unfinished."""
+    for change in history.journal.of("schedule"):
+        old, new = change.old, change.new
+        if old["status"] is None or old["revision"] == new["revision"]:
+            continue
+        history.seen["edits"] += 1
+        if new["revision"] != old["revision"] + 1:
+            yield f"schedule {change.subject} went from revision {old['revision']} to {new['revision']}"
+        if old["in_flight_run_id"] is not None:
+            yield f"schedule {change.subject} was edited while {old['in_flight_run_id']} was in flight"
+
+
+CHECKS = (
+    slots_and_runs_match,
+    hits_have_runs,
+    claims_are_paired,
+    records_agree,
+    streaks_add_up,
+    edits_are_outside_runs,
+)

@@ -120,5 +120,17 @@ def cancel(world: "World", process: SimProcess) -> None:
         world.ask(process, partial(process.person.runs.cancel, world.rng.choice(rows)[0], "bo"))
 
 
-PEOPLE = (pause, resume, resume, resume, run_now, cancel)
+def edit(world: "World", process: SimProcess) -> None:
+    """A person edits a schedule, mostly with the newest revision in hand. Its slots stay what they were."""
+    schedule = world.rng.choice(world.schedules)
+    patch: dict[str, object] = {
+        "query": world.rng.choice(("go", "come", "at {{now}}")),
+        "timeout_seconds": world.rng.choice((20, 90, 240)),
+        "catch_up": world.rng.choice(("latest", "none")),
+    }
+    known = world.rng.choice((None, None, frozenset({"1"})))
+    world.ask(process, partial(process.person.schedules.edit, schedule.id, patch, "ana", match=known))
+
+
+PEOPLE = (pause, resume, resume, resume, run_now, cancel, edit)
 FAULTS = (kill, freeze, block, outage, lose_answer, jump, stop) * 3 + (kill, freeze, sleep)

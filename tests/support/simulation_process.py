@@ -14,6 +14,7 @@ from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
+from gnomon.services.schedules import Schedules
 from gnomon.services.signal import Signal
 from gnomon.stores.queries import Query
 from gnomon.testing.clock import SeededEntropy
@@ -47,6 +48,7 @@ class Person:
     pausing: Pausing
     run_now: RunNow
     runs: Runs
+    schedules: Schedules
 
 
 class SimProcess:
@@ -101,6 +103,7 @@ class SimProcess:
             Pausing(database=self.database, signal=self.signal),
             RunNow(database=self.database, mint=self.mint, signal=self.signal, gates=Gates()),
             Runs(database=self.database, signal=self.signal, closing=self.engine.closing),
+            Schedules(database=self.database, mint=self.mint, signal=self.signal),
         )
 
     def do(self, coroutine: Any) -> "asyncio.Task[Any]":
