@@ -51,6 +51,10 @@ def plan(raw: apsw.Connection, name: str) -> list[str]:
             "history.occurrence_after",
             ["SEARCH occurrences USING PRIMARY KEY (schedule_id=? AND nominal_fire_at>?)"],
         ),
+        (
+            "history.covering",
+            ["SEARCH occurrences USING INDEX occurrences_ranges (schedule_id=? AND coalesced_last>?)"],
+        ),
         ("history.status_before", ["SEARCH status_changes USING PRIMARY KEY (schedule_id=?)"]),
         ("history.status_from", ["SEARCH status_changes USING PRIMARY KEY (schedule_id=?)"]),
         ("history.runs", ["SEARCH runs USING PRIMARY KEY (id<?)"]),

@@ -62,6 +62,8 @@ async def test_a_slot_and_the_one_that_holds_it_are_found(database: Database) ->
     assert holder is not None
     assert holder.coalesced is not None
     assert (holder.disposition, holder.coalesced.count) == (Disposition.MISSED, 3)
+    assert await database.read(lambda tx: history.covering(tx, SCHEDULE, AT + 2)) == holder
+    assert await database.read(lambda tx: history.covering(tx, SCHEDULE, AT)) is None
     last = AT + 2 * SECOND
     assert await database.read(lambda tx: history.occurrence_after(tx, SCHEDULE, last)) is None
 

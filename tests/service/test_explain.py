@@ -74,6 +74,19 @@ async def test_a_skip_a_miss_and_a_range(desk: Desk) -> None:
     assert (off.before, off.after) == (START + 4 * HOUR, START + 5 * HOUR)
 
 
+async def test_a_range_is_found_behind_a_slot_that_a_clock_set_back_recorded_inside_it(desk: Desk) -> None:
+    """DSP-9, RUN-5b: the clock ran ahead, missed slots were recorded together; it went back, and one of them came anew."""
+    made = await desk.make(HOURLY)
+    await tick(desk, START + 5 * HOUR + SECOND)
+    back = to_micros(START + 3 * HOUR)
+    await desk.house.rows("UPDATE schedules SET next_fire_at = :back", back=back)  # what realignment does
+    await tick(desk, START + 3 * HOUR + SECOND)
+    held = [row["nominal_fire_at"] for row in await desk.house.occurrences()]
+    assert held == [to_micros(START + 3 * HOUR), to_micros(START + 5 * HOUR)]
+    for hours in (1, 2, 4):
+        assert (await desk.verdict(made, START + hours * HOUR)).verdict is Verdict.COALESCED
+
+
 async def test_a_pause_is_named_with_who_and_why(desk: Desk) -> None:
     """DSP-9."""
     made = await desk.make(HOURLY)

@@ -90,9 +90,9 @@ class _Case:
         found = await history.occurrence(self._tx, self._schedule.id, self._at)
         if found is not None:
             return self._recorded(found, table)
-        later = await history.occurrence_after(self._tx, self._schedule.id, self._at)
+        later = await history.covering(self._tx, self._schedule.id, self._at)
         rule = await self._table_of(later) if later is not None else table
-        if later is not None and self._is_coalesced(later) and rule.is_slot(self._at):
+        if later is not None and rule.is_slot(self._at):
             return self._coalesced(later, rule)
         if revision is None or self._at <= to_micros(self._schedule.created_at):
             made = f"the schedule was made at {rfc3339(self._schedule.created_at)} by {self._schedule.created_by}"
@@ -149,10 +149,6 @@ class _Case:
             reason = found.reason.value.replace("_", " ") if found.reason else "unknown"
             sentence = f"The slot was {found.disposition}: {reason}. Recorded at {rfc3339(found.created_at)}."
         return self._answer(table, verdict, sentence, occurrence=found)
-
-    def _is_coalesced(self, later: Occurrence) -> bool:
-        held_by = later.coalesced
-        return held_by is not None and to_micros(held_by.first) <= self._at <= to_micros(held_by.last)
 
     def _coalesced(self, later: Occurrence, rule: Timetable) -> Explanation:
         held_by = later.coalesced

@@ -64,8 +64,17 @@ async def occurrence(tx: Tx, schedule_id: str, nominal: int) -> Occurrence | Non
     return None if row is None else _occurrence(row)
 
 
+async def covering(tx: Tx, schedule_id: str, nominal: int) -> Occurrence | None:
+    """The record whose coalesced range holds an instant (DSP-7).
+
+    It need not be the next one: where the clock was set back, slots were recorded inside the range as well.
+    """
+    row = await tx.one("history.covering", schedule_id=schedule_id, nominal_fire_at=nominal)
+    return None if row is None else _occurrence(row)
+
+
 async def occurrence_after(tx: Tx, schedule_id: str, nominal: int) -> Occurrence | None:
-    """The first record after an instant: the one whose coalesced range may hold it (DSP-7)."""
+    """The first record after an instant."""
     row = await tx.one("history.occurrence_after", schedule_id=schedule_id, nominal_fire_at=nominal)
     return None if row is None else _occurrence(row)
 

@@ -210,6 +210,7 @@ CREATE TABLE occurrences (
 )
 --sqlite: STRICT, WITHOUT ROWID
 ;
+CREATE INDEX occurrences_ranges ON occurrences (schedule_id, coalesced_last) WHERE coalesced_count IS NOT NULL;
 
 CREATE TABLE sessions (
     id TEXT PRIMARY KEY,

@@ -18,6 +18,13 @@ WHERE schedule_id = :schedule_id AND nominal_fire_at > :nominal_fire_at
 ORDER BY nominal_fire_at
 LIMIT 1;
 
+-- name: covering
+SELECT * FROM occurrences
+WHERE schedule_id = :schedule_id AND coalesced_count IS NOT NULL
+  AND coalesced_last >= :nominal_fire_at AND coalesced_first <= :nominal_fire_at
+ORDER BY coalesced_last
+LIMIT 1;
+
 -- name: status_before
 SELECT at, status, changed_by, reason FROM status_changes
 WHERE schedule_id = :schedule_id AND at < :at
