@@ -86,7 +86,7 @@ async def test_what_a_process_holds(database: Database) -> None:
 )
 async def test_only_its_holder_defers_a_run(database: Database, owner: str, fence: int, landed: bool) -> None:
     await add_running(database)
-    assert await database.write(lambda tx: runs.defer(tx, RUN_ID, owner, fence)) is landed
+    assert await database.write(lambda tx: runs.defer(tx, RUN_ID, owner, fence, 60 * SECOND)) is landed
     assert (await one(database, "runs", id=RUN_ID))["deferred"] == int(landed)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gnomon.domain.run import RunError, RunStatus
 from gnomon.stores import processes, runs
 from gnomon.stores.database import Database, Row
 from gnomon.testing.clock import FrozenClock
@@ -34,10 +35,65 @@ async def names(database: Database, **given: Any) -> list[str]:
 
 
 async def lose(database: Database, fence: int = 7) -> bool:
-    return await database.write(lambda tx: runs.lose(tx, ID, fence, "lost", "no word"))
+    return await database.write(
+        lambda tx: runs.lose(tx, ID, fence, RunStatus.LOST, RunError("lost", "no word"))
+    )
 
 
 # --- what looks expired ---------------------------------------------------------------------------------------------
+
+
+DEFERRED = {"deferred": 1, "deadline_at": AT + 60 * SECOND}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "changes", "process", "why"),
+    [
+        (59, {}, {"heartbeat_at": 0}, None),
+        (60, {}, {"heartbeat_at": 0}, "deadline"),
+        (60, {}, {"stopped_at": AT}, "deadline"),
+        (60, {}, {"heartbeat_at": AT}, None),  # whoever sent it lives, and stops it by his own clock
+        (1, {"cancel_at": AT}, {"stopped_at": AT}, "cancel"),
+        (1, {"cancel_at": AT}, {}, None),
+        (60, {"deferred": 0}, {"heartbeat_at": 0}, "heartbeat"),
+    ],
+)
+async def test_what_a_target_took_ends_at_its_timeout_where_nobody_watches_it(
+    database: Database, clock: FrozenClock, *, seconds: int, changes: Any, process: Any, why: str | None
+) -> None:
+    """RUN-2, RUN-7: neither the silence of its process nor its lease ends it before."""
+    await add_process(database, **process)
+    await add_running(database, **{**DEFERRED, **changes})
+    clock.advance(seconds)
+    assert [row["why"] for row in await expired(database)] == ([] if why is None else [why])
+
+
+@pytest.mark.parametrize(("calm_us", "found"), [(330 * SECOND, []), (330 * SECOND + 1, [ID])])
+async def test_after_a_jump_a_timeout_that_nobody_watches_waits_too(
+    database: Database, clock: FrozenClock, calm_us: int, found: list[str]
+) -> None:
+    """RUN-5b."""
+    await add_running(database, **DEFERRED)
+    clock.advance(60)
+    assert await names(database, calm_us=calm_us) == found
+
+
+async def test_a_run_keeps_its_deadline_when_its_target_takes_it(database: Database) -> None:
+    """RUN-2: counted from the attempt that was taken, not from the first one."""
+    await add_running(database, started_at=AT - 100 * SECOND, attempt_at=AT - 10 * SECOND)
+    await database.write(lambda tx: runs.defer(tx, ID, "prc_mine", 7, 60 * SECOND))
+    assert (await one(database, "runs", id=ID))["deadline_at"] == AT + 50 * SECOND
+    await execute(database, "UPDATE runs SET attempt_at = NULL")
+    await database.write(lambda tx: runs.defer(tx, ID, "prc_mine", 7, 60 * SECOND))
+    assert (await one(database, "runs", id=ID))["deadline_at"] == AT - 40 * SECOND
+
+
+async def test_a_run_that_its_deadline_ended_is_not_half_done(database: Database) -> None:
+    await add_running(database)
+    error = RunError("timeout", "Out of time.")
+    assert await database.write(lambda tx: runs.lose(tx, ID, 7, RunStatus.TIMED_OUT, error))
+    row = await one(database, "runs", id=ID)
+    assert (row["status"], row["half_done"], row["error_code"]) == ("timed_out", 0, "timeout")
 
 
 async def test_a_run_under_a_lease_and_a_heartbeat_is_left_alone(database: Database) -> None:

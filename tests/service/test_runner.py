@@ -10,7 +10,7 @@ from gnomon.domain.errors import FenceStale, Unavailable
 from gnomon.domain.instants import to_micros
 from gnomon.domain.invocation import Failing, TargetFailure, Usage
 from gnomon.domain.run import RunStatus
-from gnomon.stores import runs
+from gnomon.stores import processes, runs
 from gnomon.stores.runs import NewRun
 from support.databases import START
 from support.house import AGENT, House, a_schedule, a_team, an_agent
@@ -657,6 +657,69 @@ async def test_a_deferred_run_outlives_the_process_that_sent_it(house: House) ->
         (await house.run())["id"], 1, RunStatus.SUCCEEDED, "done at last", None
     )
     assert (await house.run())["status"] == "succeeded"
+    other.direct.close()
+
+
+async def sent_and_left(house: House, **changes: Any) -> str:
+    """A run that its target took with a 202, and a process that has ended in order since."""
+    house.runtime.defers()
+    schedule_id = await a_due_schedule(house, timeout_seconds=600, **changes)
+    await house.dispatch()
+    await house.until(lambda: any(work.deferred for work in house.engine.runner._works.values()))
+    await house.engine.runner.drain(1.0)
+    await house.database.write(lambda tx: processes.stop(tx, house.engine.process_id))
+    return schedule_id
+
+
+async def test_a_deferred_run_times_out_at_its_deadline_whoever_watches(house: House) -> None:
+    """RUN-2, RUN-7: after a restart it ends as it would have without one, and not lost at the end of its lease."""
+    schedule_id = await sent_and_left(house)
+    other = await house.neighbour()
+    house.clock.advance(590)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    assert (await house.run())["status"] == "running"
+    house.clock.advance(10)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    run, schedule = await house.run(), await house.schedule(schedule_id)
+    assert (run["status"], run["error_code"], run["half_done"]) == ("timed_out", "timeout", 0)
+    assert (schedule["in_flight_run_id"], schedule["failure_streak"]) == (None, 1)
+    (entry,) = await house.audit("EXPIRE")
+    assert '"outcome":"timed_out"' in entry["detail"]
+    with pytest.raises(FenceStale):
+        await other.engine.closing.complete(run["id"], 1, RunStatus.SUCCEEDED, "too late", None)
+    other.direct.close()
+
+
+async def test_a_deferred_run_that_times_out_unwatched_is_tried_again(house: House) -> None:
+    """RUN-2: the policy holds whoever notices; the next attempt waits for its backoff."""
+    await sent_and_left(house, max_attempts=2, backoff_seconds=20)
+    other = await house.neighbour()
+    house.clock.advance(600)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    run = await house.run()
+    assert (run["status"], run["claimable_at"]) == ("queued", house.clock.micros() + 20_000_000)
+    house.clock.advance(20)
+    await other.claim()
+    await other.idle()
+    assert (await house.run())["status"] == "succeeded"
+    (attempt,) = await house.rows("SELECT * FROM attempts")
+    assert (attempt["number"], attempt["outcome"], attempt["error_code"]) == (1, "timed_out", "timeout")
+    other.direct.close()
+
+
+async def test_a_deferred_run_that_nobody_watches_can_be_cancelled(house: House) -> None:
+    """RUN-10: its target can't be stopped any more, its run is over all the same."""
+    schedule_id = await sent_and_left(house)
+    run = await house.run()
+    await house.database.write(lambda tx: runs.ask_cancel(tx, run["id"], "ana"))
+    other = await house.neighbour()
+    await other.engine.watchdog.sweep()
+    run = await house.run()
+    assert (run["status"], run["error"]) == ("cancelled", "Cancelled by ana.")
+    assert (await house.schedule(schedule_id))["failure_streak"] == 0
     other.direct.close()
 
 

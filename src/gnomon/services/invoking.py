@@ -9,7 +9,7 @@ from typing import Protocol
 
 from gnomon.domain.agent import Agent, RuntimeSpec
 from gnomon.domain.grant import Grant
-from gnomon.domain.instants import maybe_instant
+from gnomon.domain.instants import SECOND, maybe_instant
 from gnomon.domain.invocation import (
     Deferred,
     Failing,
@@ -92,9 +92,10 @@ class Invoker:
         return await self._invoke_team(prepared, reporter)
 
     async def defer(self, grant: Grant) -> None:
-        """The target took the work: the run outlives this process until its lease ends."""
+        """The target took the work: the run outlives this process until its timeout."""
+        timeout_us = grant.timeout_seconds * SECOND
         await self._database.write_guarded(
-            lambda tx: runs.defer(tx, grant.run_id, self._process_id, grant.fence)
+            lambda tx: runs.defer(tx, grant.run_id, self._process_id, grant.fence, timeout_us)
         )
 
     async def _invoke_team(self, prepared: Prepared, reporter: Reporter) -> Result:

@@ -11,6 +11,8 @@ import structlog
 
 from gnomon.domain.audit import Action
 from gnomon.domain.instants import SECOND
+from gnomon.domain.invocation import Failing
+from gnomon.domain.retry import RetryPolicy, backoff_seconds
 from gnomon.domain.run import RunError, RunStatus
 from gnomon.ports import failpoints
 from gnomon.ports.wakeup import Wakeup
@@ -34,9 +36,10 @@ class Swept:
 
     lost: int = 0
     resumed: int = 0
+    stopped: int = 0  # by their timeout or a cancel, for want of the process that would have done it
 
     def __add__(self, other: "Swept") -> "Swept":
-        return Swept(self.lost + other.lost, self.resumed + other.resumed)
+        return Swept(self.lost + other.lost, self.resumed + other.resumed, self.stopped + other.stopped)
 
 
 class Watchdog:
@@ -78,7 +81,7 @@ class Watchdog:
         if due or abandoned:
             swept = await self._give_up(abandoned) + await self.sweep()
             if swept != Swept():
-                _log.warning("swept", lost=swept.lost, resumed=swept.resumed)
+                _log.warning("swept", lost=swept.lost, resumed=swept.resumed, stopped=swept.stopped)
                 self._wakeup.notify()
         if self._ticks % _CLEAN_EVERY == 0:
             await self._database.write_guarded(lambda tx: processes.clean(tx, _FORGET_PROCESSES_US))
@@ -132,9 +135,11 @@ RESUMES = 3  # a run that kills whoever works on it is not resumed for ever
 
 
 async def _take(tx: Tx, rows: Iterable[Row]) -> Swept:
-    lost = resumed = 0
+    lost = resumed = stopped = 0
     for row in rows:
-        if (
+        if row["why"] in ("cancel", "deadline"):
+            stopped += await _stop_unwatched(tx, row)
+        elif (
             row["on_lost"] == "resume"
             and row["cancel_at"] is None
             and row["attempt"] < row["max_attempts"] + RESUMES
@@ -142,7 +147,7 @@ async def _take(tx: Tx, rows: Iterable[Row]) -> Swept:
             resumed += await _resume(tx, row)
         else:
             lost += await _lose(tx, row)
-    return Swept(lost, resumed)
+    return Swept(lost, resumed, stopped)
 
 
 def _why(row: Row) -> str:
@@ -156,10 +161,33 @@ def _why(row: Row) -> str:
 async def _lose(tx: Tx, row: Row) -> int:
     error = RunError("lost", f"{_why(row)} It may be half done; it is not repeated.")
     await _bill(tx, row)
-    if not await runs.lose(tx, row["id"], row["fence"], error.code, error.message):
+    return await _end(tx, row, RunStatus.LOST, error)
+
+
+async def _stop_unwatched(tx: Tx, row: Row) -> int:
+    """What the process would have done that sent a run to its target and is gone: cancel it, or end it in time."""
+    if row["why"] == "cancel":
+        error = RunError("cancelled", f"Cancelled by {row['cancel_by'] or 'a person'}.")
+        return await _end(tx, row, RunStatus.CANCELLED, error)
+    error = RunError(
+        Failing.TIMEOUT.value, "The run was stopped after its timeout; its target had not completed it."
+    )
+    if row["attempt"] >= row["max_attempts"]:
+        return await _end(tx, row, RunStatus.TIMED_OUT, error)
+    await runs.insert_attempt(tx, row["id"], RunStatus.TIMED_OUT, error.code, error.message)
+    policy = RetryPolicy(row["max_attempts"], row["backoff_seconds"], row["backoff_max_seconds"])
+    again_at = await processes.now(tx) + backoff_seconds(policy, row["attempt"]) * SECOND
+    if not await runs.requeue(tx, row["id"], row["fence"], again_at, owner=None, half_done=False):
         return 0
-    await audit.append_many(tx, [_expired(row, "lost")])
-    await settle(tx, [Closed(row["id"], row["schedule_id"], row["trigger_kind"], RunStatus.LOST, error)])
+    await audit.append_many(tx, [_expired(row, "retried")])
+    return 1
+
+
+async def _end(tx: Tx, row: Row, status: RunStatus, error: RunError) -> int:
+    if not await runs.lose(tx, row["id"], row["fence"], status, error):
+        return 0
+    await audit.append_many(tx, [_expired(row, status)])
+    await settle(tx, [Closed(row["id"], row["schedule_id"], row["trigger_kind"], status, error)])
     return 1
 
 

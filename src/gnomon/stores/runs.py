@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from gnomon.domain.invocation import Usage
+from gnomon.domain.run import RunError, RunStatus
 from gnomon.stores.database import Row, Tx, Value
 
 Parameters = Mapping[str, Value]
@@ -225,7 +226,9 @@ async def move_streak(tx: Tx, schedule_id: str, streak_now: int, error_code: str
 
 
 async def expired(tx: Tx, heartbeat_timeout_us: int, calm_us: int | None, limit: int) -> list[Row]:
-    """Running runs whose lease is over or whose process is silent (RUN-7).
+    """Running runs whose lease is over or whose process is silent, and why (RUN-7).
+
+    Those that a target took with a 202 and that nobody watches any more are among them once they are out of time.
 
     ``calm_us`` is how long ago the clock last jumped: what looks expired by a lease longer than that is left alone
     (RUN-5b); ``None`` where it never did.
@@ -235,9 +238,12 @@ async def expired(tx: Tx, heartbeat_timeout_us: int, calm_us: int | None, limit:
     )
 
 
-async def lose(tx: Tx, run_id: str, fence: int, error_code: str, error: str) -> bool:
-    """Close an expired run as lost; whether it was still running under that fence."""
-    return await tx.one("runs.lose", id=run_id, fence=fence, error_code=error_code, error=error) is not None
+async def lose(tx: Tx, run_id: str, fence: int, status: RunStatus, error: RunError) -> bool:
+    """Close an expired run, as lost or as what its deadline made of it; whether it still ran under that fence."""
+    row = await tx.one(
+        "runs.lose", id=run_id, fence=fence, status=status, error_code=error.code, error=error.message
+    )
+    return row is not None
 
 
 async def cancels(tx: Tx, owner: str) -> list[tuple[str, str]]:
@@ -255,9 +261,10 @@ async def held_by(tx: Tx, owner: str) -> set[tuple[str, int]]:
     return {(row[0], row[1]) for row in await tx.tuples("runs.held_by", owner=owner)}
 
 
-async def defer(tx: Tx, run_id: str, owner: str, fence: int) -> bool:
-    """Note that the target completes the run itself: its lease alone ends it, not the silence of this process."""
-    return await tx.one("runs.defer", id=run_id, owner=owner, fence=fence) is not None
+async def defer(tx: Tx, run_id: str, owner: str, fence: int, timeout_us: int) -> bool:
+    """Note that the target completes the run itself: not the silence of this process ends it, but its timeout."""
+    row = await tx.one("runs.defer", id=run_id, owner=owner, fence=fence, timeout_us=timeout_us)
+    return row is not None
 
 
 async def still_held(tx: Tx, run_id: str, owner: str, fence: int) -> bool:

@@ -231,6 +231,13 @@ _SWEEPS: tuple[Mutant, ...] = (
         "(p.heartbeat_at",
         _SWEEP + "test_a_run_whose_process_has_no_row_is_expired",
     ),
+    in_query(
+        "runs.expired",
+        "whoever sent a run to its target stops it, while he lives",
+        "(p.id IS NULL OR p.stopped_at IS NOT NULL OR p.heartbeat_at + :heartbeat_timeout_us <= now_us())",
+        "true",
+        _SWEEP + "test_what_a_target_took_ends_at_its_timeout_where_nobody_watches_it",
+    ),
     without(
         "runs.lose",
         "fence = :fence",

@@ -202,8 +202,14 @@ UPDATE schedules SET failure_streak = :streak, last_error_code = :error_code, la
 -- name: expired
 SELECT
     r.id, r.schedule_id, r.trigger_kind, r.fence, r.owner, r.attempt,
-    coalesce(s.on_lost, 'fail') AS on_lost, coalesce(s.max_attempts, 1) AS max_attempts, r.cancel_at,
-    CASE WHEN r.lease_until <= now_us() THEN 'lease' ELSE 'heartbeat' END AS why
+    coalesce(s.on_lost, 'fail') AS on_lost, coalesce(s.max_attempts, 1) AS max_attempts, r.cancel_at, r.cancel_by,
+    s.timeout_seconds, s.backoff_seconds, s.backoff_max_seconds,
+    CASE
+        WHEN r.deferred = 1 AND r.cancel_at IS NOT NULL THEN 'cancel'
+        WHEN r.deferred = 1 AND r.deadline_at <= now_us() THEN 'deadline'
+        WHEN r.lease_until <= now_us() THEN 'lease'
+        ELSE 'heartbeat'
+    END AS why
 FROM runs AS r
 LEFT JOIN schedules AS s ON s.id = r.schedule_id
 LEFT JOIN processes AS p ON p.id = r.owner
@@ -215,15 +221,25 @@ WHERE r.lease_until IS NOT NULL
         AND (p.id IS NULL OR p.heartbeat_at <= now_us() - :heartbeat_timeout_us)
         AND (CAST(:calm_us AS BIGINT) IS NULL OR :heartbeat_timeout_us < :calm_us)
     )
+    OR (
+        -- its target has the work, and the process that would have stopped it is gone
+        r.deferred = 1 AND (r.cancel_at IS NOT NULL OR r.deadline_at <= now_us())
+        AND (p.id IS NULL OR p.stopped_at IS NOT NULL OR p.heartbeat_at + :heartbeat_timeout_us <= now_us())
+        AND (
+            CAST(:calm_us AS BIGINT) IS NULL
+            OR (:heartbeat_timeout_us < :calm_us AND r.lease_seconds * 1000000 < :calm_us)
+        )
+    )
   )
 ORDER BY r.lease_until, r.id
 LIMIT :limit;
 
 -- name: lose
 UPDATE runs SET
-    status = 'lost', finished_at = now_us(),
+    status = :status, finished_at = now_us(),
     duration_us = CASE WHEN now_us() > started_at THEN now_us() - started_at ELSE 0 END,
-    lease_until = NULL, claim_id = NULL, half_done = 1, error_code = :error_code, error = :error
+    lease_until = NULL, claim_id = NULL, half_done = CASE WHEN :status = 'lost' THEN 1 ELSE half_done END,
+    error_code = :error_code, error = :error
 WHERE id = :id AND fence = :fence AND status = 'running'
 --postgres: AND (SELECT count(*) FROM (
 --postgres:   SELECT 1 FROM schedules WHERE id = (SELECT schedule_id FROM runs WHERE id = :id) FOR UPDATE
@@ -239,7 +255,7 @@ WHERE id = :id AND status = 'running'
 RETURNING status;
 
 -- name: defer
-UPDATE runs SET deferred = 1
+UPDATE runs SET deferred = 1, deadline_at = coalesce(attempt_at, started_at) + :timeout_us
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
 
