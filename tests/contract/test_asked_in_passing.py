@@ -6,8 +6,9 @@ import pytest
 
 from gnomon.domain import definition as definitions
 from gnomon.domain.invocation import Usage
+from gnomon.domain.run import RunStatus
 from gnomon.domain.schedule import Schedule
-from gnomon.stores import calendars, processes, runs, schedules, slots, targets, verify
+from gnomon.stores import calendars, history, processes, runs, schedules, slots, targets, verify
 from gnomon.stores.database import Database
 from support.rows import (
     AGENT,
@@ -88,6 +89,37 @@ async def test_only_its_holder_defers_a_run(database: Database, owner: str, fenc
     await add_running(database)
     assert await database.write(lambda tx: runs.defer(tx, RUN_ID, owner, fence, 60 * SECOND)) is landed
     assert (await one(database, "runs", id=RUN_ID))["deferred"] == int(landed)
+
+
+@pytest.mark.parametrize(
+    ("changes", "landed"),
+    [({}, True), ({"owner": "prc_x"}, False), ({"fence": 8}, False), ({"duration_us": 6}, False)],
+)
+async def test_a_close_is_known_again_by_who_made_it_and_how_long_it_took(
+    database: Database, changes: dict[str, object], landed: bool
+) -> None:
+    """RUN-5a."""
+    over = {"status": "succeeded", "claimable_at": None, "finished_at": AT}
+    await add_run(database, **over, **({"owner": "prc_mine", "fence": 7, "duration_us": 5} | changes))
+    assert await database.read(lambda tx: history.closed_as(tx, RUN_ID, "prc_mine", 7, 5)) is landed
+
+
+async def test_a_run_that_is_not_over_was_not_closed(database: Database) -> None:
+    await add_running(database, duration_us=5)
+    assert not await database.read(lambda tx: history.closed_as(tx, RUN_ID, "prc_mine", 7, 5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "landed"),
+    [({}, True), ({"number": 2}, False), ({"fence": 8}, False), ({"outcome": "lost"}, False)],
+)
+async def test_an_attempt_is_known_again_by_its_number_its_fence_and_its_outcome(
+    database: Database, changes: dict[str, object], landed: bool
+) -> None:
+    """RUN-5a."""
+    attempt = {"run_id": RUN_ID, "number": 1, "fence": 7, "outcome": "failed"} | changes
+    await add(database, "attempts", attempt)
+    assert await database.read(lambda tx: history.tried_as(tx, RUN_ID, 1, 7, RunStatus.FAILED)) is landed
 
 
 async def test_what_the_nodes_of_a_fence_cost(database: Database) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gnomon.domain.errors import Unavailable
+from gnomon.domain.invocation import Failing, TargetFailure
 from gnomon.stores.database import Database
 from support.databases import START
 from support.house import House, a_schedule, an_agent
@@ -25,9 +26,13 @@ class LosesAnswers:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.lose = False
+        self.refuse = False
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
     async def write_guarded(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+        if self.refuse:
+            self.refuse = False
+            raise Unavailable("The connection broke before anything was sent.")
         answer = await self._database.write(work)
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
@@ -189,3 +194,53 @@ async def test_a_claim_from_before_a_standstill_sends_nothing_after_it(house: Ho
     await zombie.beat()
     assert zombie.engine.renewal.alive(), "what it claims from now on is its own"
     zombie.direct.close()
+
+
+@pytest.mark.parametrize(
+    ("retryable", "status", "kinds"),
+    [(False, "succeeded", ["CLAIM", "RELEASE"]), (True, "queued", ["CLAIM", "RELEASE"])],
+)
+async def test_a_close_whose_answer_was_lost_is_read_back_before_it_is_decided(
+    house: House, retryable: bool, status: str, kinds: list[str]
+) -> None:
+    """RUN-5a: what had landed was told as fenced off, as if a zombie had come; and nothing is counted twice."""
+    other, path = await a_house_that_loses_answers(house)
+    await house.rows("UPDATE schedules SET max_attempts = 2")
+    hold = other.runtime.hangs()
+    await other.dispatch()
+    await hold.started.wait()
+    path.lose = True
+    hold.release(TargetFailure(Failing.EXCEPTION, "again", retryable=True) if retryable else "done")
+    await other.until(lambda: not path.lose)
+    await let_it_try_again(other)
+    run = await house.run()
+    assert run["status"] == status
+    assert [kind for kind, _ in await pairs(house)] == kinds
+    assert other.engine.closing.ended == {"retried" if retryable else status: 1}
+    assert len(await house.rows("SELECT * FROM attempts")) == int(retryable)
+
+
+async def test_a_close_that_another_overtook_is_fenced_off_even_in_doubt(house: House) -> None:
+    """RUN-6: the answer was lost because nothing was written; meanwhile a sweep took the run."""
+    other, path = await a_house_that_loses_answers(house)
+    hold = other.runtime.hangs()
+    await other.dispatch()
+    await hold.started.wait()
+    path.refuse = True
+    hold.release("done")
+    await other.until(lambda: not path.refuse)
+    await house.rows(
+        "UPDATE runs SET status = 'lost', finished_at = 1, duration_us = 1, lease_until = NULL, half_done = 1"
+    )
+    await let_it_try_again(other)
+    assert (await house.run())["status"] == "lost"
+    assert [kind for kind, _ in await pairs(house)] == ["CLAIM", "FENCED"]
+    assert other.engine.closing.ended == {}
+
+
+async def let_it_try_again(house: House) -> None:
+    """The pause of a close that failed passes, and the run is out of work."""
+    for _ in range(20):
+        house.clock.advance(0.1)
+        await asyncio.sleep(0)
+    await house.idle()

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import structlog
 
@@ -22,7 +23,7 @@ from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.settling import Closed, settle
-from gnomon.stores import audit, runs, targets
+from gnomon.stores import audit, history, runs, targets
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database, Tx, Value
 
@@ -111,14 +112,14 @@ class Closing:
             if notify:
                 self._wakeup.notify()
 
-    async def _write(self, endings: list[Ending]) -> set[str]:
-        """Write a batch, come what may; the runs whose ending landed."""
+    async def _write(self, endings: list[Ending], *, doubtful: bool = False) -> set[str]:
+        """Write a batch, come what may; the runs whose ending landed. ``doubtful``: it may have landed before."""
         for pause in (*RETRY_SECONDS, None):
+            work = partial(_close_in_doubt if doubtful else _close, endings=endings)
             try:
-                return await failpoints.through(
-                    "close", self._database.write_guarded, lambda tx: _close(tx, endings)
-                )
+                return await failpoints.through("close", self._database.write_guarded, work)
             except Unavailable as error:
+                doubtful = True
                 if error.code == "stopping" or pause is None:
                     break
                 _log.warning("close_delayed", runs=len(endings), error=error.message)
@@ -130,7 +131,7 @@ class Closing:
             return await self._release_alone(endings[0])
         landed: set[str] = set()
         for ending in endings:
-            landed |= await self._write([ending])
+            landed |= await self._write([ending], doubtful=doubtful)
         return landed
 
     async def _release_alone(self, ending: Ending) -> set[str]:
@@ -144,7 +145,7 @@ class Closing:
             error=RunError("close_failed", "The run ended, but its record could not be written in full."),
         )
         try:
-            return await self._database.write_guarded(lambda tx: _close(tx, [bare]))
+            return await self._database.write_guarded(partial(_close_in_doubt, endings=[bare], first=ending))
         except Exception:
             _log.exception("release_left_to_the_lease", run_id=ending.grant.run_id)
             return set()
@@ -155,6 +156,28 @@ async def _breach(tx: Tx, run_id: str, output: str | None, usage: Usage | None) 
     rows = await runs.by_ids(tx, [run_id])
     agents = await targets.live_agents(tx, {row["target_id"] for row in rows})
     return next((breach(Result(output or "", usage), agent.limits) for agent in agents.values()), None)
+
+
+async def _close_in_doubt(tx: Tx, endings: Sequence[Ending], first: Ending | None = None) -> set[str]:
+    """Read back what a write whose answer was lost may have written, and write the rest (RUN-5a).
+
+    Without that a close that had landed would be told as one that was fenced off. ``first`` is what was to be written
+    before the endings were reduced.
+    """
+    landed = {ending.grant.run_id for ending in endings if await _has_landed(tx, first or ending)}
+    rest = [ending for ending in endings if ending.grant.run_id not in landed]
+    return landed | (await _close(tx, rest) if rest else set())
+
+
+async def _has_landed(tx: Tx, ending: Ending) -> bool:
+    grant = ending.grant
+    if ending.retry_at is not None:
+        return await history.tried_as(tx, grant.run_id, grant.attempt, grant.fence, ending.status)
+    return await history.closed_as(tx, grant.run_id, ending.owner, grant.fence, _duration_us(ending))
+
+
+def _duration_us(ending: Ending) -> int:
+    return round(ending.duration_seconds * 1_000_000)
 
 
 async def _close(tx: Tx, endings: Sequence[Ending]) -> set[str]:
@@ -238,7 +261,7 @@ def _row(ending: Ending) -> dict[str, Value]:
         ending.error,
     )
     row["owner"] = ending.owner
-    row["duration_us"] = round(ending.duration_seconds * 1_000_000)
+    row["duration_us"] = _duration_us(ending)
     return row
 
 

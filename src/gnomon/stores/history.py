@@ -12,7 +12,7 @@ from gnomon.domain.occurrence import Coalesced, Disposition, Occurrence, Reason
 from gnomon.domain.run import TERMINAL, Attempt, Run, RunError, RunStatus, Trigger
 from gnomon.domain.target import Target, TargetKind
 from gnomon.domain.trace import trace_id
-from gnomon.stores.database import Row, Tx
+from gnomon.stores.database import Row, Tx, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,18 @@ async def run(tx: Tx, run_id: str) -> tuple[Run, str | None] | None:
 async def run_status(tx: Tx, run_id: str) -> Row | None:
     """What decides over a run: status, fence, schedule, trigger, whether it was asked to stop."""
     return await tx.one("history.run_status", id=run_id)
+
+
+async def closed_as(tx: Tx, run_id: str, owner: str, fence: int, duration_us: int) -> bool:
+    """Whether a run was closed by this holder, under this fence, after exactly so long (RUN-5a)."""
+    given: dict[str, Value] = {"id": run_id, "owner": owner, "fence": fence, "duration_us": duration_us}
+    return await tx.one("history.closed_as", **given) is not None
+
+
+async def tried_as(tx: Tx, run_id: str, attempt: int, fence: int, outcome: RunStatus) -> bool:
+    """Whether an attempt under this fence was put on record with this outcome (RUN-5a)."""
+    given: dict[str, Value] = {"id": run_id, "attempt": attempt, "fence": fence, "outcome": outcome}
+    return await tx.one("history.tried_as", **given) is not None
 
 
 async def runs(tx: Tx, chosen: RunFilter, before: str, limit: int) -> list[Run]:

@@ -60,6 +60,13 @@ MUTANTS: tuple[Mutant, ...] = (
         _FOUND + "test_a_slot_s_claim_whose_answer_was_lost_is_asked_for",
     ),
     Mutant(
+        "a close whose answer was lost is read back",
+        "services/closing.py",
+        "_close_in_doubt if doubtful else _close",
+        "_close",
+        _FOUND + "test_a_close_whose_answer_was_lost_is_read_back_before_it_is_decided",
+    ),
+    Mutant(
         "after a jump nothing that looks expired is taken",
         "services/watchdog.py",
         "await runs.expired(tx, self._heartbeat_timeout_us, self._guard.calm_us(), BATCH)",
