@@ -18,7 +18,7 @@ from gnomon.ports.wakeup import Line, OpenLine
 _log = structlog.get_logger()
 # Between two rings of one process, and between two wakeups by what it hears. The longer one is for processes that ring
 # without a pause: whoever hears them is awake anyway, and each wakeup costs it a look.
-SHORTEST_SECONDS, LONGEST_SECONDS = 0.003, 0.024
+SHORTEST_SECONDS, LONGEST_SECONDS = 0.003, 0.012
 # A line that died without a word (a lost peer, a silent firewall) is found out by this.
 CHECK_SECONDS = 300.0
 CALL_SECONDS = 5.0
@@ -41,7 +41,7 @@ class Spacing:
 
     def passed(self, now: float) -> None:
         """One went through."""
-        crowded = now - self._last < 2 * self._gap
+        crowded = now - self._last < 1.25 * self._gap  # this one had been waiting
         self._gap = min(2 * self._gap, self._longest) if crowded else self._shortest
         self._last = now
 
