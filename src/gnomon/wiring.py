@@ -181,7 +181,7 @@ async def open_center(
         pace=pace,
         dispatch=dispatches,
         work=works,
-        chores=(pausing.resume_due, partial(dedup.clean, database), retention.tick),
+        chores=(pausing.resume_due, dedup.Cleaning(database).tick, retention.tick),
     )
     health = Health(
         database=database,

@@ -7,9 +7,10 @@ from uuid import uuid4
 import pytest
 
 from gnomon.domain.errors import Conflict, Invalid
-from gnomon.services.dedup import Once, Replay, begin, end, run_once
+from gnomon.services.dedup import EVERY_TICKS, LASTS_SECONDS, Cleaning, Once, Replay, begin, end, run_once
 from gnomon.stores import processes
 from gnomon.stores.database import Database, Tx
+from gnomon.testing.clock import FrozenClock
 from support import rows
 
 ONCE = Once("key_1 POST /v1/things", "order-1", "print", b"s" * 64, lambda record: {"body": record})
@@ -85,3 +86,20 @@ async def test_without_a_key_every_request_takes_effect(database: Database) -> N
     for _ in range(2):
         assert await database.write(lambda tx: run_once(tx, None, effect)) == "made"
     assert await effects(database) == 2
+
+
+async def test_expired_keys_go_once_in_so_many_sweeps(database: Database, clock: FrozenClock) -> None:
+    """P18: an idle process asks for little, and an expired key is none, gone or not."""
+
+    async def kept() -> int:
+        return len(await rows.execute(database, "SELECT * FROM idempotency_keys"))
+
+    cleaning = Cleaning(database)
+    await cleaning.tick()
+    await database.write(lambda tx: run_once(tx, ONCE, effect))
+    clock.advance(LASTS_SECONDS + 1)
+    for _ in range(EVERY_TICKS - 1):
+        await cleaning.tick()
+    assert await kept() == 1
+    await cleaning.tick()
+    assert await kept() == 0

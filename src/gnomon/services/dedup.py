@@ -19,6 +19,7 @@ from gnomon.stores.database import Database, Tx
 T = TypeVar("T")
 Answer = dict[str, Any]
 LASTS_SECONDS = 24 * 3_600
+EVERY_TICKS = 10
 CLEAN_BATCH = 1_000
 
 
@@ -98,7 +99,21 @@ async def end(tx: Tx, once: Once, record: object) -> None:
     await idempotency.keep(tx, once.scope, once.key, seal(once.seal, text))
 
 
+class Cleaning:
+    """A chore of the watchdog: expired keys go once in so many sweeps. An expired one is none, gone or not."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._ticks = 0
+
+    async def tick(self) -> None:
+        """Clean where it is time to, at the first sweep too."""
+        if self._ticks % EVERY_TICKS == 0:
+            await clean(self._database)
+        self._ticks += 1
+
+
 async def clean(database: Database) -> None:
-    """Forget expired keys, a batch for each transaction: a chore of the watchdog."""
+    """Forget expired keys, a batch for each transaction."""
     while await database.write(lambda tx: idempotency.clean(tx, CLEAN_BATCH)) == CLEAN_BATCH:
         pass
