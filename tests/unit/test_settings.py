@@ -165,6 +165,7 @@ def test_a_database_url_names_a_file(url: str, path: str) -> None:
         ("postgresql://me:secret@db/x?schema=A", "a to z"),
         ("postgresql://me:secret@db/x?schema=a;drop", "a to z"),
         ("postgresql://me:secret@db/x?schema=pg_temp", "a to z"),
+        ("postgresql://me:secret@db/x?schema=information_schema", "a to z"),
         ("postgresql://me:secret@db/x?schema=" + "a" * 64, "63 letters"),
         ("postgresql://me:secret@db/x?target_session_attrs=standby", "Gnomon writes"),
         ("postgresql://me:secret@db/x?sslmode=maybe", "verify-full"),

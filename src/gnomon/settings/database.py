@@ -92,7 +92,9 @@ def _options_fault(options: dict[str, str]) -> str | None:
             near = get_close_matches(name, OPTIONS, n=1, cutoff=0.6)
             hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(OPTIONS)}."
             return f"A PostgreSQL URL has no option {ascii(name)[:40]}. {hint}"
-        if name == "schema" and (not _SCHEMA.fullmatch(value) or value.startswith("pg_")):
+        if name == "schema" and (
+            not _SCHEMA.fullmatch(value) or value.startswith("pg_") or value == "information_schema"
+        ):
             return (
                 "The schema is a name of a to z, digits and _, not beginning with a digit or with pg_, "
                 "of 63 letters at most."
