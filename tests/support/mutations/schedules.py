@@ -30,9 +30,9 @@ MUTANTS = (
         "a process says which zone data it has only once the slots are those of that data",
         "services/engine.py",
         "        await self._realignment.meet_zone_data(zones)\n        await self.database.write(\n"
-        "            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones)\n        )\n",
+        "            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones, self._moment())\n        )\n",
         "        await self.database.write(\n"
-        "            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones)\n        )\n"
+        "            lambda tx: processes.start(tx, self.process_id, host, pid, self._version, zones, self._moment())\n        )\n"
         "        await self._realignment.meet_zone_data(zones)\n",
         "tests/service/test_realign.py::test_a_start_that_died_in_the_middle_begins_anew_tzd_01",
     ),
