@@ -4,6 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# What chaos draws from: each run its own, unless it is named.
+SEED ?= $(shell date +%s)
+
 # What is ours: programs that somebody tries beside it are not.
 CODE   := src tests bench
 
@@ -55,10 +58,11 @@ bench: $(VENV)/bench.stamp ## measure, beside peers and raw limits, in interleav
 	$(BIN)/python -m bench
 
 sim: $(VENV)/test.stamp   ## the seeded simulator, 1,000 seeds
-	$(BIN)/pytest tests/sim --seeds 1000
+	$(BIN)/pytest tests/sim -n 2 --seeds 1000 $(if $(PLANT),--plant "$(PLANT)")
 
-chaos: $(VENV)/test.stamp ## real processes, killed and frozen
-	$(BIN)/pytest tests/chaos --long
+# SEED repeats a run; PLANT="unfenced close" puts a bug in, which both must find: tests/support/simulation_plants.py
+chaos: $(VENV)/test.stamp ## the whole matrix of faults, over real processes on both engines
+	$(BIN)/pytest tests/chaos -n 2 --long --seed $(SEED) $(if $(PLANT),--plant "$(PLANT)")
 
 mutants: $(VENV)/test.stamp ## take each guard out and see its test go red
 	$(BIN)/python tests/support/mutants.py

@@ -34,6 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--engine", default="sqlite", help="which engine tests/service runs on: sqlite or postgres"
     )
     parser.addoption("--long", action="store_true", help="the whole matrix of faults (tests/chaos)")
+    parser.addoption(
+        "--plant", default=None, help="a bug of support/simulation_plants.py: sim and chaos must find it"
+    )
     parser.addoption("--seed", type=int, default=0, help="what chaos draws from: repeats a run (tests/chaos)")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.chaos_history import breaches, gather, told
 from support.chaos_stores import PostgresStore, SqliteStore, Store
-from support.chaos_world import World, drawn_from
+from support.chaos_world import World, drawn_from, program_of
 
 ENGINES = ("postgres", "sqlite")
 
@@ -28,7 +28,7 @@ def world(
     store: Store, tmp_path: Path, request: pytest.FixtureRequest, tally: Counter[str]
 ) -> Iterator[World]:
     """Processes over a database, judged at the end: whatever a scenario did, every invariant holds (PRF-1)."""
-    with World(store, tmp_path, drawn_from(request)) as made:
+    with World(store, tmp_path, drawn_from(request), program_of(request, store.name)) as made:
         yield made
         made.settle()
         made.stop()

@@ -13,7 +13,7 @@ from gnomon.adapters.postgres_server import PostgresServer
 from support.chaos_history import breaches, gather, told
 from support.chaos_proxy import FaultProxy, Mode
 from support.chaos_stores import PostgresStore
-from support.chaos_world import PAST_THE_TIMEOUT, World, drawn_from
+from support.chaos_world import PAST_THE_TIMEOUT, World, drawn_from, program_of
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(150)]
 LOCKED_SECONDS = 5.0
@@ -31,7 +31,8 @@ def world(
     server: PostgresServer, tmp_path: Path, request: pytest.FixtureRequest, tally: Counter[str]
 ) -> Iterator[World]:
     """As elsewhere, over that server."""
-    with World(PostgresStore(server.url, "chaos"), tmp_path, drawn_from(request)) as made:
+    store = PostgresStore(server.url, "chaos")
+    with World(store, tmp_path, drawn_from(request), program_of(request, store.name)) as made:
         yield made
         made.settle()
         made.stop()

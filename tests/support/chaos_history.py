@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from support.chaos_stores import read_journal
+from support.chaos_stores import read_journal, verified
 from support.chaos_target import lines
 from support.chaos_world import SWEEP, World
 from support.history import Change, History, Hit
@@ -130,6 +130,7 @@ def breaches(world: World, history: History) -> list[str]:
     checks = [check for check in CHECKS if check.__name__ not in LEFT_OUT]
     found = [f"{check.__name__}: {sentence}" for check in checks for sentence in check(history)]
     found += [f"acknowledged_is_there: {text}" for text in _acknowledged_is_there(world, history)]
+    found += [f"verify: {breach}" for breach in verified(world.store)]
     return found + [f"never_early: {text}" for text in _never_early(world, history)]
 
 

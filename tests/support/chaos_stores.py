@@ -15,7 +15,12 @@ import apsw
 import asyncpg
 
 from gnomon.adapters.clock import SystemClock
+from gnomon.domain.breach import Breach
+from gnomon.services.verify import Verify
+from gnomon.stores.database import Database
 from gnomon.stores.postgres import opening
+from gnomon.stores.postgres.database import PostgresDatabase
+from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.stores.sqlite.opening import prepare
 
 RUN = (
@@ -45,6 +50,9 @@ class Store(Protocol):
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """The rows of a statement that only a test has."""
+
+    def database(self) -> Database:
+        """The product's own door to it."""
 
     def close(self) -> None:
         """Let go of it."""
@@ -94,6 +102,9 @@ class SqliteStore:
             return found
         finally:
             connection.close()
+
+    def database(self) -> Database:
+        return SqliteDatabase(self.path, SystemClock())
 
     def close(self) -> None:
         """Nothing is held."""
@@ -180,6 +191,9 @@ class PostgresStore:
             )
         return self._connection
 
+    def database(self) -> Database:
+        return PostgresDatabase(self.url, SystemClock())
+
     def close(self) -> None:
         if self._connection is not None and not self._connection.is_closed():
             self._loop.run_until_complete(self._connection.close())
@@ -219,3 +233,16 @@ def read_journal(store: Store) -> list[dict[str, Any]]:
         row | {"old": json.loads(row["old"] or "{}"), "new": json.loads(row["new"])}
         for row in store.query("SELECT at, kind, subject, old, new FROM journal ORDER BY seq")
     ]
+
+
+def verified(store: Store) -> list[Breach]:
+    """What ``gnomon verify`` finds (OPS-7): a judge that shares no code with the checks of the tests."""
+
+    async def judge() -> list[Breach]:
+        database = store.database()
+        found: list[Breach] = []
+        await Verify(database, gapless=store.name == "sqlite").run(found.append)
+        await database.close()
+        return found
+
+    return asyncio.run(judge())

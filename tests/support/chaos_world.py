@@ -209,6 +209,12 @@ class World:
             self.bury(process)
 
 
+def program_of(request: pytest.FixtureRequest, engine: str) -> tuple[str, ...]:
+    """The program, with the bug that ``--plant`` names."""
+    bug = request.config.getoption("--plant")
+    return ("-m", "gnomon") if bug is None else ("-m", "support.chaos_planted", engine, bug)
+
+
 def drawn_from(request: pytest.FixtureRequest) -> random.Random:
     """What a test draws from: its own name and the seed of the run, so that any of them repeats alone."""
     return random.Random(f"{request.config.getoption('--seed')} {request.node.name}")
