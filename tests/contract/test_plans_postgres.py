@@ -101,7 +101,7 @@ def only(lines: list[str], words: str) -> list[str]:
 
 async def test_the_claim_reads_what_it_takes(raw: "asyncpg.Connection[asyncpg.Record]") -> None:
     """DSP-3: an index condition on what is due, nothing sorted, no row looked at for nothing."""
-    lines = await explained(raw, CATALOGUE.plain["slots.claim_due"].text, [str(BATCH)], analyse=True)
+    lines = await explained(raw, CATALOGUE.plain["slots.claim_due"].text, [str(BATCH), "0"], analyse=True)
     (index,) = only(lines, "Index Scan")
     assert index.startswith("Index Scan using schedules_due on schedules (actual rows=100.00 loops=1)")
     (condition,) = only(lines, "Index Cond")
@@ -117,7 +117,7 @@ async def test_rows_that_are_claimed_are_not_looked_at_again(
 ) -> None:
     """DSP-3: what moved on lies no longer in the range of the index."""
     advance = CATALOGUE.sets["slots.advance"]
-    claimed = await raw.fetch(CATALOGUE.plain["slots.claim_due"].text, BATCH)
+    claimed = await raw.fetch(CATALOGUE.plain["slots.claim_due"].text, BATCH, 0)
     rows = [
         {
             "id": row["id"],
@@ -129,14 +129,20 @@ async def test_rows_that_are_claimed_are_not_looked_at_again(
             "in_flight_run_id": "run_x",
             "waiting_run_id": None,
             "granted": 1,
+            "seen_at": row["now"],
+            "seen_revision": row["revision"],
+            "seen_runs": row["run_count"],
+            "seen_fence": row["fence"],
+            "seen_in_flight": row["in_flight_run_id"],
+            "seen_waiting": row["waiting_run_id"],
         }
         for row in claimed
     ]
     await raw.fetch(CATALOGUE.together([advance]), *advance.arrays(rows))
-    again = await raw.fetch(CATALOGUE.plain["slots.claim_due"].text, BATCH)
+    again = await raw.fetch(CATALOGUE.plain["slots.claim_due"].text, BATCH, 0)
     assert len(again) == BATCH
     assert not {row["id"] for row in again} & {row["id"] for row in claimed}
-    lines = await explained(raw, CATALOGUE.plain["slots.claim_due"].text, [str(BATCH)], analyse=True)
+    lines = await explained(raw, CATALOGUE.plain["slots.claim_due"].text, [str(BATCH), "0"], analyse=True)
     assert not only(lines, "Rows Removed")
 
 

@@ -22,6 +22,12 @@ ADVANCE: dict[str, Any] = {
     "in_flight_run_id": "run_new",
     "waiting_run_id": None,
     "granted": 1,
+    "seen_at": AT,
+    "seen_revision": 1,
+    "seen_runs": 0,
+    "seen_fence": 0,
+    "seen_in_flight": None,
+    "seen_waiting": None,
 }
 LEDGER: dict[str, Any] = {
     "reason": None,
@@ -129,7 +135,8 @@ async def test_a_slot_is_recorded_once_and_the_second_is_told(database: Database
 async def test_a_fired_slot_moves_everything_on(database: Database) -> None:
     """DSP-5."""
     await add_schedule(database, run_count=4, fence=6)
-    await database.write(lambda tx: slots.advance(tx, [ADVANCE]))
+    seen = {"seen_runs": 4, "seen_fence": 6}
+    assert await database.write(lambda tx: slots.advance(tx, [ADVANCE | seen])) == {SCH}
     row = await one(database, "schedules", id=SCH)
     assert (row["next_fire_at"], row["recorded_until"], row["last_fire_at"]) == (AT + 3_600 * SECOND, AT, AT)
     assert (row["run_count"], row["in_flight_run_id"], row["waiting_run_id"], row["fence"]) == (
@@ -150,7 +157,8 @@ async def test_a_slot_that_did_not_fire_leaves_count_lock_and_fence(database: Da
         "last_fire_at": AT - 9,
     }
     await add_schedule(database, **before)
-    unfired = {"fired_at": None, "fired": 0, "in_flight_run_id": None, "granted": 0}
+    unfired: dict[str, Any] = {"fired_at": None, "fired": 0, "in_flight_run_id": None, "granted": 0}
+    unfired |= {"seen_runs": 4, "seen_fence": 6, "seen_in_flight": "run_1", "seen_waiting": "run_2"}
     await database.write(lambda tx: slots.advance(tx, [ADVANCE | unfired]))
     row = await one(database, "schedules", id=SCH)
     assert {name: row[name] for name in before} == before
@@ -169,15 +177,71 @@ async def test_a_schedule_that_has_moved_since_it_was_read_is_left_alone(databas
     await add_schedule(database)
     await database.write(lambda tx: slots.advance(tx, [ADVANCE]))
     before = await one(database, "schedules", id=SCH)
-    await database.write(lambda tx: slots.advance(tx, [ADVANCE | {"next_fire_at": AT + 9 * SECOND}]))
+    again = ADVANCE | {
+        "next_fire_at": AT + 9 * SECOND,
+        "seen_runs": 1,
+        "seen_fence": 1,
+        "seen_in_flight": "run_new",
+    }
+    assert await database.write(lambda tx: slots.advance(tx, [again])) == set()
     assert await one(database, "schedules", id=SCH) == before
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        {"revision": 2},
+        {"run_count": 1},
+        {"fence": 1},
+        {"in_flight_run_id": "run_1"},
+        {"waiting_run_id": "run_2"},
+        {"status": "paused", "next_fire_at": None},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+async def test_what_was_decided_over_another_state_is_not_written(
+    database: Database, meanwhile: dict[str, Any]
+) -> None:
+    """DSP-5: edited, fired, granted, ended or paused between the look and the writing."""
+    await add_schedule(database, **meanwhile)
+    before = await one(database, "schedules", id=SCH)
+    assert await database.write(lambda tx: slots.advance(tx, [ADVANCE])) == set()
+    assert await one(database, "schedules", id=SCH) == before
+
+
+@pytest.mark.parametrize(("seconds", "written"), [(-1, False), (0, True), (5, True), (6, False)])
+async def test_what_was_decided_long_ago_or_by_a_clock_that_was_set_is_not_written(
+    database: Database, clock: FrozenClock, seconds: int, written: bool
+) -> None:
+    """DSP-7, RUN-5b: a process that stood still in between decides anew; and never before the slot."""
+    await add_schedule(database)
+    clock.jump(seconds)
+    assert await database.write(lambda tx: slots.advance(tx, [ADVANCE])) == ({SCH} if written else set())
+
+
+async def test_the_ledger_says_which_slots_it_holds(database: Database) -> None:
+    """DSP-6: by schedule and instant, not by either."""
+    await database.write(lambda tx: slots.record(tx, [LEDGER]))
+    asked = [LEDGER, LEDGER | {"schedule_id": "sch_other"}, LEDGER | {"nominal_fire_at": AT + SECOND}]
+    assert await database.read(lambda tx: slots.recorded(tx, asked)) == {SCH}
+
+
+async def test_a_window_of_what_is_due_begins_where_another_ends(database: Database) -> None:
+    """DSP-3."""
+    for name, late in (("b", 5), ("c", 1), ("a", 9)):
+        await add_schedule(database, id=f"sch_{name}", next_fire_at=AT - late)
+    second = await database.write(lambda tx: slots.claim_due(tx, 2, 2))
+    assert [row["id"] for row in second] == ["sch_c"]
 
 
 async def test_each_schedule_has_its_own_way_and_its_own_fence(database: Database) -> None:
     """DSP-5, RUN-6."""
     for name, fence in (("sch_a", 0), ("sch_b", 40)):
         await add_schedule(database, id=name, fence=fence)
-    steps = [ADVANCE | {"id": name, "in_flight_run_id": f"run_{name}"} for name in ("sch_a", "sch_b")]
+    steps = [
+        ADVANCE | {"id": name, "in_flight_run_id": f"run_{name}", "seen_fence": fence}
+        for name, fence in (("sch_a", 0), ("sch_b", 40))
+    ]
     await database.write(lambda tx: slots.advance(tx, steps))
     rows = await execute(database, "SELECT id, fence, in_flight_run_id FROM schedules ORDER BY id")
     assert [(row["fence"], row["in_flight_run_id"]) for row in rows] == [(1, "run_sch_a"), (41, "run_sch_b")]

@@ -8,8 +8,13 @@ import pytest
 
 from gnomon.adapters.failpoints import Failpoints
 from gnomon.domain.failpoint import POINTS, parse
+from gnomon.domain.instants import SECOND
+from gnomon.domain.invocation import Failing
 from gnomon.domain.run import RunStatus
 from gnomon.ports import failpoints
+from gnomon.services.mint import Mint
+from gnomon.stores.database import Database
+from gnomon.testing.clock import FrozenClock
 from support.databases import START
 from support.house import House, a_schedule, an_agent
 
@@ -78,7 +83,10 @@ async def test_what_was_taken_meanwhile_is_nobody_s_to_give_up(house: House) -> 
     await a_run_in_work(house, timeout_seconds=3_600, on_lost="resume")
     await a_missed_heartbeat(house)
     other = await house.neighbour()
-    await house.rows("UPDATE processes SET heartbeat_at = 0 WHERE id = :id", id=house.engine.process_id)
+    await house.rows(
+        "UPDATE processes SET boot_us = boot_us - heartbeat_at, heartbeat_at = 0 WHERE id = :id",
+        id=house.engine.process_id,
+    )
     await other.engine.watchdog.sweep()
     await other.claim()
     await other.idle()
@@ -93,7 +101,10 @@ async def test_only_what_was_given_up_under_this_fence_is_taken(house: House) ->
     await a_run_in_work(house, timeout_seconds=3_600, on_lost="resume")
     await a_missed_heartbeat(house)
     other = await house.neighbour()
-    await house.rows("UPDATE processes SET heartbeat_at = 0 WHERE id = :id", id=house.engine.process_id)
+    await house.rows(
+        "UPDATE processes SET boot_us = boot_us - heartbeat_at, heartbeat_at = 0 WHERE id = :id",
+        id=house.engine.process_id,
+    )
     await other.engine.watchdog.sweep()
     again = house.runtime.hangs()
     await house.claim()
@@ -142,6 +153,30 @@ async def test_a_give_back_that_fails_is_made_up_for(house: House) -> None:
     await house.idle()
     assert (await house.run())["status"] == "succeeded"
     assert len(house.runtime.calls) == 1
+
+
+@pytest.mark.parametrize("minutes", [10, -10])
+async def test_a_backoff_is_counted_on_the_database_s_clock(
+    database: Database, clock: FrozenClock, mint: Mint, minutes: int
+) -> None:
+    """CLK1, DSP-3, RUN-2: a host that is ten minutes ahead put its next attempts off by as much; one behind had no backoff."""
+    elsewhere = FrozenClock(START + timedelta(minutes=minutes))
+    house = await House(database, elsewhere, mint).open()
+    house.runtime.fails(Failing.UNREACHABLE, "no route", retryable=True)
+    await an_agent(database)
+    await a_schedule(
+        database,
+        OFTEN,
+        next_fire_at=START,
+        anchor=START - timedelta(hours=5),
+        max_attempts=2,
+        backoff_seconds=30,
+    )
+    await house.dispatch()
+    await house.idle()
+    run = await house.run()
+    assert (run["status"], run["claimable_at"]) == ("queued", clock.micros() + 30 * SECOND)
+    house.direct.close()
 
 
 async def test_every_named_step_is_passed(house: House) -> None:

@@ -1,7 +1,7 @@
 """Faults of the product that the simulator found, each reduced to the steps that show it (PRF-2)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
@@ -29,11 +29,23 @@ class LosesAnswers:
         self.refuse = False
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
+    async def write_planned(
+        self,
+        read: Callable[[Any], Awaitable[Any]],
+        plan: Callable[[Any], Any],
+        write: Callable[[Any, Any], Awaitable[Any]],
+    ) -> Any:
+        return await self._broken(self._database.write_planned(read, plan, write))
+
     async def write_guarded(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
+        return await self._broken(self._database.write(work))
+
+    async def _broken(self, writing: Coroutine[Any, Any, Any]) -> Any:
         if self.refuse:
             self.refuse = False
+            writing.close()
             raise Unavailable("The connection broke before anything was sent.")
-        answer = await self._database.write(work)
+        answer = await writing
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             await meanwhile()

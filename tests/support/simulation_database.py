@@ -122,6 +122,16 @@ class SimDatabase:
             self.faults.committed()
         return answer
 
+    async def write_planned(
+        self,
+        read: Callable[[Tx], Awaitable[Any]],
+        plan: Callable[[Any], Any],
+        write: Callable[[Tx, Any], Awaitable[T]],
+    ) -> T | None:
+        """As SQLite does it: others may write between the look and the writing."""
+        planned = plan(await self.read(read))
+        return None if planned is None else await self.write(lambda tx: write(tx, planned))
+
     async def write_guarded(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """As ``write``."""
         return await self.write(work)

@@ -111,8 +111,9 @@ def advance_apart(_: str) -> Iterator[Changed]:
     real, later = slots.advance, list[Sequence[Any]]()
     scan = Dispatcher._scan
 
-    async def put_off(_: Tx, schedules: Any) -> None:
+    async def put_off(_: Tx, schedules: Any) -> set[str]:
         later.append(list(schedules))
+        return {row["id"] for row in later[-1]}
 
     async def scan_then_advance(dispatcher: Any) -> Any:
         try:

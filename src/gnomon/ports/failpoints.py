@@ -46,6 +46,21 @@ def through(step: str, write: Callable[..., Awaitable[Any]], work: Work[T], **op
     return _through(_armed, step, write, work, options)
 
 
+def marked(step: str, work: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
+    """``work`` past the first two points of its step; whoever called it passes the third (``committed``)."""
+    if _armed is None:
+        return work
+    armed = _armed
+
+    async def passing(*given: Any) -> T:
+        armed.reach(f"{step}.sent")
+        answer = await work(*given)
+        armed.reach(f"{step}.written")
+        return answer
+
+    return passing
+
+
 def directly(step: str, write: Callable[[Any], Any], work: Work[T]) -> T:
     """The same over a connection that does not wait for the event loop (``DirectDatabase``)."""
     if _armed is None:

@@ -1,19 +1,21 @@
-"""The dispatcher's tick: due schedules are claimed, judged and written down, all in one transaction (DSP-3, DSP-5).
+"""The dispatcher's tick: due schedules are seen, judged, and what became of them is written (DSP-3, DSP-5).
 
 For each due schedule: the domain decides what becomes of the slot, the gates may turn a firing into a skip, and then
-the ledger's row, the session, the run, the audit entry and the next instant are committed together or not at all. Runs
+the ledger's row, the session, the run, the audit entry and the next instant are committed together or not at all. The
+planning holds no lock where an engine has one writer, so whoever is not any more as it was seen is left for the next scan. Runs
 that this process has room for are born claimed and handed to its runner after the commit; the rest wait in the queue.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Protocol
+from functools import partial
+from typing import NamedTuple, Protocol
+from zlib import crc32
 
 import structlog
 
-from gnomon.domain.audit import Action
 from gnomon.domain.errors import Unavailable
 from gnomon.domain.grant import Grant
 from gnomon.domain.ids import Kind
@@ -22,10 +24,11 @@ from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.claiming import HELD_SECONDS
-from gnomon.services.gates import Gates
+from gnomon.services.gates import Gates, TargetKey, Verdict
 from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
-from gnomon.services.slot_plan import Plan, SetAside, Stop, Taken, plan_slot
+from gnomon.services.slot_ends import cancel_running, set_aside, stop
+from gnomon.services.slot_plan import Plan, SetAside, Taken, plan_slot
 from gnomon.stores import audit, runs, slots
 from gnomon.stores.database import Database, Row, Tx
 
@@ -34,6 +37,9 @@ ACTOR = "dispatcher"
 # Handing a run over costs half of what the queue does, so a full runner is given a moment; slow targets make a backlog
 # wait no longer than this for each hundred slots.
 PLACE_SECONDS = 0.01
+# Processes that plan over one list take the same slots, and all but one have planned for nothing. Whoever lost takes
+# its next batch from so many windows of the list, one by chance.
+MOST_WINDOWS = 16
 NOT_YET_SECONDS = 0.2  # until the heartbeat of a process that stood still is fresh again
 _log = structlog.get_logger()
 
@@ -71,11 +77,27 @@ class NoRunner:
 class _Scan:
     """What one transaction did."""
 
-    claimed: int = 0
+    seen: int = 0
+    moved: int = 0  # of them, those that still were as they had been seen
     queued: int = 0
     worst_lag_us: int = 0
     taken: list[Taken] = field(default_factory=list)
     outcomes: list[tuple[str, str]] = field(default_factory=list)
+
+
+class RecordedAlready(Exception):  # noqa: N818 - a fact about the ledger, told to the scan that ran into it
+    """A slot that was about to be recorded is in the ledger: a restored file, a clock that went back."""
+
+
+class _Seen(NamedTuple):
+    """What a scan has read."""
+
+    due: list[Row]
+    verdicts: dict[TargetKey, Verdict]
+    calendars: dict[str, frozenset[date]]
+
+
+Planned = tuple[Row, Plan | SetAside]
 
 
 class Dispatcher:
@@ -104,6 +126,7 @@ class Dispatcher:
         self._may_claim = may_claim
         self._batch = batch
         self._lost_claims = LostClaims(database, process_id, wakeup)
+        self._spread = 1
         self.lag_us = 0
         # slots by disposition and reason, for the metrics
         self.recorded: Counter[tuple[str, str]] = Counter()
@@ -124,10 +147,10 @@ class Dispatcher:
                 return HELD_SECONDS
             scan = await self._scan()
             worst = max(worst, scan.worst_lag_us)
-            while scan.claimed == self._batch:
+            while scan.seen == self._batch and (scan.moved or self._spread < MOST_WINDOWS):
                 scan = await self._scan()
                 worst = max(worst, scan.worst_lag_us)
-            left = not scan.claimed
+            left = not scan.moved and (not scan.seen or self._spread == MOST_WINDOWS)
 
     async def _scan(self) -> _Scan:
         await self._runner.wait_for_place(PLACE_SECONDS)
@@ -135,10 +158,12 @@ class Dispatcher:
         taken_at = self._clock.monotonic()
         claim_id = self._mint.make(Kind.CLAIM)
         scan = _Scan()
+        claim = partial(self._claim, claim_id, places)
         try:
-            scan = await failpoints.through(
-                "claim", self._database.write_guarded, lambda tx: self._claim(tx, claim_id, places)
-            )
+            try:
+                scan = await claim(self._write) or scan
+            except RecordedAlready:
+                scan = await claim(self._write_the_unrecorded) or scan
         except Unavailable:
             self._lost_claims.doubt(claim_id)
             raise
@@ -147,96 +172,103 @@ class Dispatcher:
         self.recorded.update(scan.outcomes)
         if scan.queued:
             self._wakeup.notify()
+        if scan.seen:
+            self._spread = max(1, self._spread - 1) if scan.moved else min(2 * self._spread, MOST_WINDOWS)
         return scan
 
-    async def _claim(self, tx: Tx, claim_id: str, places: int) -> _Scan:
-        due = await slots.claim_due(tx, self._batch)
-        scan = _Scan(claimed=len(due))
+    async def _claim(
+        self, claim_id: str, places: int, write: Callable[[Tx, list[Planned]], Awaitable[_Scan]]
+    ) -> _Scan | None:
+        look = partial(self._look, crc32(claim_id.encode()) % self._spread)
+        plan = partial(self._plan, claim_id, places)
+        scan = await self._database.write_planned(look, plan, failpoints.marked("claim", write))
+        failpoints.reach("claim.committed")
+        return scan
+
+    async def _look(self, window: int, tx: Tx) -> _Seen:
+        """What is due, and what a decision about it needs to know."""
+        due = await slots.claim_due(tx, self._batch, window * self._batch)
+        if not due and window:
+            due = await slots.claim_due(tx, self._batch)
         if not due:
-            return scan
+            return _Seen(due, {}, {})
         verdicts = await self._gates.judge(tx, {(row["target_kind"], row["target_id"]) for row in due})
-        calendars = await self._holidays(tx, due)
-        plans: list[Plan] = []
-        for row, run_id in zip(due, self._mint.many(Kind.RUN, len(due)), strict=True):
-            scan.worst_lag_us = max(scan.worst_lag_us, row["now"] - row["next_fire_at"])
+        return _Seen(due, verdicts, await self._holidays(tx, due))
+
+    def _plan(self, claim_id: str, places: int, seen: _Seen) -> list[Planned] | None:
+        """What becomes of each; ``None`` where nothing is due."""
+        if not seen.due:
+            return None
+        plans: list[Planned] = []
+        for row, run_id in zip(seen.due, self._mint.many(Kind.RUN, len(seen.due)), strict=True):
             plan = plan_slot(
                 row,
-                verdict=verdicts[row["target_kind"], row["target_id"]],
-                holidays=calendars.get(row["calendar"], frozenset()),
+                verdict=seen.verdicts[row["target_kind"], row["target_id"]],
+                holidays=seen.calendars.get(row["calendar"], frozenset()),
                 run_id=run_id,
-                owner=self._process_id if len(scan.taken) < places else None,
+                owner=self._process_id if places > 0 else None,
                 claim_id=claim_id,
             )
-            if isinstance(plan, SetAside):
-                await self._set_aside(tx, row, plan)
-                continue
-            plans.append(plan)
-            if plan.taken is not None:
-                scan.taken.append(plan.taken)
-        await self._write(tx, plans, scan)
-        return scan
+            if isinstance(plan, Plan) and plan.taken is not None:
+                places -= 1
+            plans.append((row, plan))
+        return plans
 
-    async def _write(self, tx: Tx, plans: list[Plan], scan: _Scan) -> None:
-        occurrences = [plan.occurrence for plan in plans if plan.occurrence is not None]
-        recorded = await slots.record(tx, occurrences) if occurrences else set()
-        if len(recorded) < len(occurrences):
-            plans = [plan if plan.is_recorded_by(recorded) else plan.without_slot() for plan in plans]
-            kept = {plan.run.id for plan in plans if plan.run is not None}
-            scan.taken = [taken for taken in scan.taken if taken.run.id in kept]
-        scan.outcomes = [plan.outcome() for plan in plans if plan.occurrence is not None]
+    async def _write(self, tx: Tx, planned: list[Planned]) -> _Scan:
+        """Write down what was planned, for those that still are as they were seen.
+
+        Raises:
+            RecordedAlready: the ledger holds one of the slots; nothing may be committed.
+        """
+        plans = [plan for _, plan in planned if isinstance(plan, Plan)]
+        landed = await slots.advance(tx, [plan.advance for plan in plans])
+        plans = [plan for plan in plans if plan.schedule_id in landed]
+        scan = _Scan(
+            seen=len(planned),
+            moved=len(plans),
+            worst_lag_us=max(row["now"] - row["next_fire_at"] for row, _ in planned),
+            taken=[plan.taken for plan in plans if plan.taken is not None],
+            outcomes=[plan.outcome() for plan in plans if plan.occurrence is not None],
+        )
         new = [plan.run for plan in plans if plan.run is not None]
         scan.queued = len(new) - len(scan.taken)
         if new:
             await runs.insert(tx, new)
         failpoints.reach("claim.recorded")
-        await slots.advance(tx, [plan.advance for plan in plans])
         await audit.append_many(tx, [entry for plan in plans for entry in plan.audit])
+        occurrences = [plan.occurrence for plan in plans if plan.occurrence is not None]
+        if len(await slots.record(tx, occurrences)) < len(occurrences):
+            raise RecordedAlready
+        for row, plan in planned:
+            if isinstance(plan, SetAside):
+                scan.moved += 1
+                await set_aside(tx, row, plan)
         for plan in plans:
             if plan.cancel_run_id is not None:
-                await self._cancel(tx, plan.cancel_run_id, plan.schedule_id)
+                await cancel_running(tx, plan.cancel_run_id, plan.schedule_id)
             if plan.stop is not None:
-                await self._stop(tx, plan.schedule_id, plan.stop)
+                await stop(tx, plan.schedule_id, plan.stop)
+        return scan
 
-    async def _cancel(self, tx: Tx, run_id: str, schedule_id: str) -> None:
-        """``cancel_running``: a queued run is closed here, a running one is asked to stop."""
-        closed = await runs.close_queued(tx, run_id, "cancelled", "cancelled", "A newer slot came due.")
-        if closed is not None:
-            await runs.settle(tx, [{"run_id": run_id, "schedule_id": schedule_id, "clears": 0}])
-        else:
-            await runs.ask_cancel(tx, run_id, ACTOR)
-        await audit.append(
+    async def _write_the_unrecorded(self, tx: Tx, planned: list[Planned]) -> _Scan:
+        """The same where the ledger holds some of the slots: their schedules move on, nothing starts (DSP-6)."""
+        recorded = await slots.recorded(
             tx,
-            actor=ACTOR,
-            action=Action.CANCEL,
-            subject_kind="run",
-            subject_id=run_id,
-            detail={"reason": "cancel_running"},
+            [
+                plan.occurrence
+                for _, plan in planned
+                if isinstance(plan, Plan) and plan.occurrence is not None
+            ],
         )
-
-    async def _stop(self, tx: Tx, schedule_id: str, stop: Stop) -> None:
-        if await slots.stop(tx, schedule_id, "active", stop.status, ACTOR, stop.reason):
-            await audit.append(
-                tx,
-                actor=ACTOR,
-                action=stop.action,
-                subject_kind="schedule",
-                subject_id=schedule_id,
-                detail={"reason": stop.reason},
-            )
-
-    async def _set_aside(self, tx: Tx, row: Row, plan: SetAside) -> None:
-        """A schedule whose next slot can't be computed stops alone, and says why (DSP-9a)."""
-        _log.error("schedule_set_aside", schedule_id=row["id"], error=plan.error)
-        await slots.stop(
-            tx, row["id"], "active", "error", ACTOR, "its next slot can't be computed", "cadence", plan.error
-        )
-        await audit.append(
+        return await self._write(
             tx,
-            actor=ACTOR,
-            action=Action.SET_ASIDE,
-            subject_kind="schedule",
-            subject_id=row["id"],
-            detail={"error": plan.error, "next_fire_at": row["next_fire_at"]},
+            [
+                (
+                    row,
+                    plan.without_slot() if isinstance(plan, Plan) and plan.schedule_id in recorded else plan,
+                )
+                for row, plan in planned
+            ],
         )
 
     async def _holidays(self, tx: Tx, due: list[Row]) -> dict[str, frozenset[date]]:

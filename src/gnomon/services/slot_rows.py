@@ -54,6 +54,12 @@ def advance(row: Row, decision: Decision) -> dict[str, Value]:
         "in_flight_run_id": None,
         "waiting_run_id": None,
         "granted": 0,
+        "seen_at": row["now"],
+        "seen_revision": row["revision"],
+        "seen_runs": row["run_count"],
+        "seen_fence": row["fence"],
+        "seen_in_flight": row["in_flight_run_id"],
+        "seen_waiting": row["waiting_run_id"],
     }
 
 

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+S = TypeVar("S")
+P = TypeVar("P")
 Row = Mapping[str, Any]
 Value = str | int | float | bytes | None
 
@@ -90,6 +92,19 @@ class Database(Protocol):
         """As ``write``, for work whose every statement carries its own guard: writers side by side can't harm it.
 
         It costs less where writers do come side by side, and never loses against another.
+        """
+        ...
+
+    async def write_planned(
+        self,
+        read: Callable[[Tx], Awaitable[S]],
+        plan: Callable[[S], P | None],
+        write: Callable[[Tx, P], Awaitable[T]],
+    ) -> T | None:
+        """Read, plan, and write what was planned; nothing is written, and ``None`` returned, where the plan is ``None``.
+
+        Where an engine has one writer at a time, the planning does not keep the others waiting: what was read may have
+        changed before it is written, so ``write`` guards itself as in ``write_guarded``.
         """
         ...
 

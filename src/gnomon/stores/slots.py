@@ -9,9 +9,13 @@ from gnomon.stores.database import Row, Tx, Value
 Parameters = Mapping[str, Value]
 
 
-async def claim_due(tx: Tx, limit: int) -> list[Row]:
-    """The schedules that are due by the database's clock, with the length of the lease their runs get (DSP-3)."""
-    return await tx.all("slots.claim_due", limit=limit)
+async def claim_due(tx: Tx, limit: int, skip: int = 0) -> list[Row]:
+    """The schedules that are due by the database's clock, with the length of the lease their runs get (DSP-3).
+
+    The longest waiting first, but for the first ``skip``. Where writers come side by side, nobody else gets them until
+    the transaction ends.
+    """
+    return await tx.all("slots.claim_due", limit=limit, skip=skip)
 
 
 async def next_due(tx: Tx) -> int | None:
@@ -25,9 +29,14 @@ async def record(tx: Tx, occurrences: Iterable[Parameters]) -> set[str]:
     return {row[0] for row in await tx.many("slots.record", occurrences)}
 
 
-async def advance(tx: Tx, schedules: Iterable[Parameters]) -> None:
-    """Move claimed schedules to their next slot."""
-    await tx.later("slots.advance", schedules)
+async def recorded(tx: Tx, occurrences: Iterable[Parameters]) -> set[str]:
+    """Of slots as ``record`` takes them, the schedules of those that the ledger holds."""
+    return {row[0] for row in await tx.many("slots.recorded", occurrences)}
+
+
+async def advance(tx: Tx, schedules: Iterable[Parameters]) -> set[str]:
+    """Move schedules to their next slot; those that still were as they had been read."""
+    return {row[0] for row in await tx.many("slots.advance", schedules)}
 
 
 async def stop(  # noqa: PLR0917 - a status has a who and a why

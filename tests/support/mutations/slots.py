@@ -42,6 +42,21 @@ MUTANTS: tuple[Mutant, ...] = (
         "next_fire_at + 0 = :claimed_at",
         _T + "test_a_schedule_that_has_moved_since_it_was_read_is_left_alone",
     ),
+    *(
+        without("slots.advance", clause, _T + "test_what_was_decided_over_another_state_is_not_written")
+        for clause in (
+            "revision = :seen_revision",
+            "run_count = :seen_runs",
+            "fence = :seen_fence",
+            "coalesce(in_flight_run_id, '') = coalesce(:seen_in_flight, '')",
+            "coalesce(waiting_run_id, '') = coalesce(:seen_waiting, '')",
+        )
+    ),
+    without(
+        "slots.advance",
+        "now_us() BETWEEN :claimed_at AND :seen_at + 5000000",
+        _T + "test_what_was_decided_long_ago_or_by_a_clock_that_was_set_is_not_written",
+    ),
     in_query(
         "slots.advance",
         "the fence grows with the grant",

@@ -36,6 +36,8 @@ from gnomon.stores.postgres.pool import Pool
 from gnomon.stores.postgres.statements import Catalogue
 
 T = TypeVar("T")
+S = TypeVar("S")
+P = TypeVar("P")
 CONNECTIONS = 6
 TRIES = 12
 _LONGEST_PAUSE = 0.1
@@ -59,6 +61,20 @@ class PostgresDatabase:
 
     async def write_guarded(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.write_guarded``."""
+        return await self._run(GUARDED, work)
+
+    async def write_planned(
+        self,
+        read: Callable[[Tx], Awaitable[S]],
+        plan: Callable[[S], P | None],
+        write: Callable[[Tx, P], Awaitable[T]],
+    ) -> T | None:
+        """See ``Database.write_planned``: all in one transaction, in which what was read is held."""
+
+        async def work(tx: Tx) -> T | None:
+            planned = plan(await read(tx))
+            return None if planned is None else await write(tx, planned)
+
         return await self._run(GUARDED, work)
 
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:

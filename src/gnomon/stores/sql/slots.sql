@@ -10,7 +10,7 @@ SELECT
 FROM schedules
 WHERE status = 'active' AND next_fire_at <= now_us()
 ORDER BY next_fire_at
-LIMIT :limit
+LIMIT :limit OFFSET :skip
 -- who is at work on a schedule keeps it; nobody waits for a lock before leases are stamped (DSP-3)
 --postgres: FOR UPDATE SKIP LOCKED
 ;
@@ -33,9 +33,15 @@ FROM @rows WHERE true
 ON CONFLICT (schedule_id, nominal_fire_at) DO NOTHING
 RETURNING schedule_id;
 
+-- name: recorded
+-- rows: schedule_id text, nominal_fire_at int
+SELECT o.schedule_id FROM @rows, occurrences AS o
+WHERE o.schedule_id = :schedule_id AND o.nominal_fire_at = :nominal_fire_at;
+
 -- name: advance
 -- rows: id text, claimed_at int, next_fire_at int, recorded_until int, fired_at int, fired int, in_flight_run_id text,
--- rows: waiting_run_id text, granted int
+-- rows: waiting_run_id text, granted int, seen_at int, seen_revision int, seen_runs int, seen_fence int,
+-- rows: seen_in_flight text, seen_waiting text
 UPDATE schedules SET
     next_fire_at = :next_fire_at,
     recorded_until = coalesce(:recorded_until, recorded_until),
@@ -46,7 +52,13 @@ UPDATE schedules SET
     fence = fence + :granted
 FROM @rows
 -- said so that each is found by its id: by status and instant all would be looked through that share its instant
-WHERE id = :id AND NOT status <> 'active' AND next_fire_at + 0 = :claimed_at;
+WHERE id = :id AND NOT status <> 'active' AND next_fire_at + 0 = :claimed_at
+  AND revision = :seen_revision AND run_count = :seen_runs AND fence = :seen_fence
+  AND coalesce(in_flight_run_id, '') = coalesce(:seen_in_flight, '')
+  AND coalesce(waiting_run_id, '') = coalesce(:seen_waiting, '')
+  -- decided a moment ago, by a clock that has not been set since
+  AND now_us() BETWEEN :claimed_at AND :seen_at + 5000000
+RETURNING id;
 
 -- name: stop
 UPDATE schedules SET

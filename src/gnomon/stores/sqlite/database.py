@@ -18,6 +18,8 @@ from gnomon.stores.database import Tx
 from gnomon.stores.sqlite.connection import Connection, open_connection
 
 T = TypeVar("T")
+S = TypeVar("S")
+P = TypeVar("P")
 Job = tuple[Callable[[Connection], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
@@ -131,6 +133,16 @@ class SqliteDatabase:
     async def write_guarded(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.write_guarded``: here writers come one after the other anyway."""
         return await self.write(work)
+
+    async def write_planned(
+        self,
+        read: Callable[[Tx], Awaitable[S]],
+        plan: Callable[[S], P | None],
+        write: Callable[[Tx, P], Awaitable[T]],
+    ) -> T | None:
+        """See ``Database.write_planned``: the write lock is held while it is written, and no longer."""
+        planned = plan(await self.read(read))
+        return None if planned is None else await self.write(lambda tx: write(tx, planned))
 
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.read``."""
