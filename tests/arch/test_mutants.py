@@ -90,7 +90,7 @@ def test_every_condition_of_a_claim_and_of_a_holder_has_a_mutant(name: str) -> N
 def test_a_sample_of_them_goes_red() -> None:
     """PRF-4."""
     program = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-    done = programs.run(program, mutants.__file__, "--every", 16)
+    done = programs.run(program, mutants.__file__, "--every", 48)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
