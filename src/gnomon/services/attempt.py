@@ -98,7 +98,7 @@ class Attempts:
         pause = float(backoff_seconds(grant.retry, grant.attempt))
         if retry_after is not None:  # the target knows better, but the lease was computed for the cap
             pause = max(pause, min(retry_after, grant.retry.backoff_max_seconds))
-        return replace(ending, retry_at=self._clock.micros() + round(pause * SECOND))
+        return replace(ending, retry_in_us=round(pause * SECOND))
 
     def _ending(
         self,

@@ -23,7 +23,7 @@ from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.settling import Closed, settle
-from gnomon.stores import audit, history, runs, targets
+from gnomon.stores import audit, history, processes, runs, targets
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database, Tx, Value
 
@@ -34,7 +34,7 @@ RETRY_SECONDS = (0.05, 0.2, 1.0, 3.0, 10.0, 30.0)
 
 @dataclass(slots=True)  # not frozen: one is made for each run, and freezing triples the cost
 class Ending:
-    """How a claimed run ended, by its holder. With ``retry_at`` (microseconds) it goes back into the queue."""
+    """How a claimed run ended, by its holder. With ``retry_in_us`` (microseconds) it goes back into the queue, for so long."""
 
     grant: Grant
     owner: str
@@ -43,7 +43,7 @@ class Ending:
     usage: Usage | None
     error: RunError | None
     duration_seconds: float
-    retry_at: int | None = None
+    retry_in_us: int | None = None
 
 
 class Closing:
@@ -107,8 +107,8 @@ class Closing:
             for ending, done in batch:
                 done()
                 if ending.grant.run_id in landed:
-                    self.ended["retried" if ending.retry_at is not None else ending.status.value] += 1
-                notify = notify or ending.retry_at is not None or ending.status is not RunStatus.SUCCEEDED
+                    self.ended["retried" if ending.retry_in_us is not None else ending.status.value] += 1
+                notify = notify or ending.retry_in_us is not None or ending.status is not RunStatus.SUCCEEDED
             if notify:
                 self._wakeup.notify()
 
@@ -141,7 +141,7 @@ class Closing:
             status=RunStatus.FAILED,
             output=None,
             usage=None,
-            retry_at=None,
+            retry_in_us=None,
             error=RunError("close_failed", "The run ended, but its record could not be written in full."),
         )
         try:
@@ -171,7 +171,7 @@ async def _close_in_doubt(tx: Tx, endings: Sequence[Ending], first: Ending | Non
 
 async def _has_landed(tx: Tx, ending: Ending) -> bool:
     grant = ending.grant
-    if ending.retry_at is not None:
+    if ending.retry_in_us is not None:
         return await history.tried_as(tx, grant.run_id, grant.attempt, grant.fence, ending.status)
     return await history.closed_as(tx, grant.run_id, ending.owner, grant.fence, _duration_us(ending))
 
@@ -181,7 +181,7 @@ def _duration_us(ending: Ending) -> int:
 
 
 async def _close(tx: Tx, endings: Sequence[Ending]) -> set[str]:
-    final = [ending for ending in endings if ending.retry_at is None]
+    final = [ending for ending in endings if ending.retry_in_us is None]
     landed = await runs.close(tx, [_row(ending) for ending in final]) if final else set()
     closed = [ending for ending in final if ending.grant.run_id in landed]
     await runs.answer(
@@ -211,7 +211,7 @@ async def _close(tx: Tx, endings: Sequence[Ending]) -> set[str]:
         ],
     )
     for ending in endings:
-        if ending.retry_at is not None and await _retry(tx, ending):
+        if ending.retry_in_us is not None and await _retry(tx, ending):
             landed.add(ending.grant.run_id)
     await audit.append_many(
         tx,
@@ -220,7 +220,7 @@ async def _close(tx: Tx, endings: Sequence[Ending]) -> set[str]:
                 ending.grant.run_id,
                 ending.grant.fence,
                 ending.owner,
-                ending.status if ending.retry_at is None else RunStatus.QUEUED,
+                ending.status if ending.retry_in_us is None else RunStatus.QUEUED,
             )
             if ending.grant.run_id in landed
             else _fenced(ending.grant.run_id, ending.grant.fence, ending.owner)
@@ -232,7 +232,7 @@ async def _close(tx: Tx, endings: Sequence[Ending]) -> set[str]:
 
 async def _retry(tx: Tx, ending: Ending) -> bool:
     """Back into the queue for the next attempt, the record of this one kept."""
-    assert ending.retry_at is not None
+    assert ending.retry_in_us is not None
     grant, error = ending.grant, ending.error
     held = await runs.still_held(tx, grant.run_id, ending.owner, grant.fence)
     if not held:
@@ -246,9 +246,8 @@ async def _retry(tx: Tx, ending: Ending) -> bool:
     )
     if ending.usage is not None:
         await runs.spend(tx, grant.run_id, grant.fence, ending.usage)
-    return await runs.requeue(
-        tx, grant.run_id, grant.fence, ending.retry_at, owner=ending.owner, half_done=False
-    )
+    at = await processes.now(tx) + ending.retry_in_us  # the clock that the claim goes by, not this host's
+    return await runs.requeue(tx, grant.run_id, grant.fence, at, owner=ending.owner, half_done=False)
 
 
 def _row(ending: Ending) -> dict[str, Value]:

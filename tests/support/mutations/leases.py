@@ -161,4 +161,11 @@ MUTANTS: tuple[Mutant, ...] = (
                 raise""",
         "tests/service/test_tenants_share.py::test_a_tenant_whose_database_is_gone_holds_no_place_back",
     ),
+    Mutant(
+        "a backoff is counted on the clock that the claim goes by",
+        "services/closing.py",
+        "at = await processes.now(tx) + ending.retry_in_us",
+        "at = (await processes.now(tx)) // 10**15 + ending.retry_in_us",
+        _CHAOS + "test_a_backoff_is_counted_on_the_database_s_clock",
+    ),
 )
