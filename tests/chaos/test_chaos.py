@@ -26,7 +26,7 @@ QUICK = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(20 if metafunc.config.getoption("--long") else 1))
+        metafunc.parametrize("seed", range(4 if metafunc.config.getoption("--long") else 1))
 
 
 def start(folder: Path) -> Running:
