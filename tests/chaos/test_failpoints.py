@@ -33,7 +33,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "stopped_at" in metafunc.fixturenames:
         metafunc.parametrize("stopped_at", over(STOPS))
     if "storm" in metafunc.fixturenames:
-        metafunc.parametrize("storm", range(8 if long else 1))
+        metafunc.parametrize("storm", range(6 if long else 1))
 
 
 def victim_at(world: World, point: str, effect: str) -> Running:
@@ -41,11 +41,11 @@ def victim_at(world: World, point: str, effect: str) -> Running:
     trap = f"{point}={effect}@{LATER.get(point, 1)}"
     if point.startswith("sweep."):
         [doomed] = world.start(DOOMED)
-        world.furnish()
+        world.furnish(slots=2)
         world.dies(doomed)
         return world.start(trap)[0]
     [victim] = world.start(f"{UNANSWERED},{trap}" if point.startswith("giveback.") else trap)
-    world.furnish()
+    world.furnish(slots=2)
     return victim
 
 

@@ -111,7 +111,7 @@ def test_the_same_without_the_bug_is_clean(world: World, bug: str) -> None:
 def _judged(world: World) -> list[str]:
     found = []
     try:
-        world.settle(30)
+        world.settle(22)
     except AssertionError:
         found.append(NEVER_ENDS)
     for process in list(world.living):

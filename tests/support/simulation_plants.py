@@ -48,15 +48,16 @@ def _without(engine: str, name: str, *guards: str) -> dict[str, Query]:
 @contextmanager
 def unguarded_claim(engine: str) -> Iterator[Changed]:
     """The queue is read in one transaction and claimed in another, and the claim asks no more (RUN-1)."""
-    seen: list[list[tuple[Any, ...]]] = []
+    seen: dict[str, list[tuple[Any, ...]]] = {}  # by process
 
     async def claim_batch(runner: Any, places: int) -> Any:
-        found = await runner._database.read(lambda tx: tx.tuples("runs.claimable", limit=places))
-        seen.append(found)
+        seen[runner._process_id] = await runner._database.write(
+            lambda tx: tx.tuples("runs.claimable", limit=places)
+        )
         return await original(runner, places)
 
     async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
-        stale = seen.pop()
+        stale = seen[owner]
         fences = {
             row[0]: row[1]
             for row in await tx.many(
