@@ -14,14 +14,6 @@ from support.chaos_world import World, drawn_from, program_of
 ENGINES = ("postgres", "sqlite")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without ``--long`` the suite takes a few that stand for all."""
-    if not config.getoption("--long"):
-        left_out = [item for item in items if item.get_closest_marker("long")]
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
-
-
 @pytest.fixture(params=ENGINES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A database of its own, on each engine."""

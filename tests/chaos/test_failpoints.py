@@ -14,7 +14,7 @@ from support.chaos_world import PAST_THE_TIMEOUT, World
 from support.product import Running
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(150)]
-KILLS = ("close.written",)
+KILLS = ("invoke.answered", "close.written")
 STOPS = ("close.sent",)
 # the first heartbeats come before the first slot
 LATER = {"renew.sent": 8, "renew.written": 8, "renew.committed": 8, "invoke.sent": 3, "invoke.answered": 2}

@@ -47,7 +47,6 @@ def test_kills_and_stops_at_random_moments(world: World, storm: int) -> None:
         world.start("")
 
 
-@pytest.mark.long
 @on_sqlite
 def test_a_stranger_holds_the_write_lock_again_and_again(world: World) -> None:
     """Q1: longer than a heartbeat's timeout; who can't renew stops his own work, and nothing is done twice."""

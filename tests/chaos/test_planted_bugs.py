@@ -13,7 +13,7 @@ from support.chaos_history import breaches, gather
 from support.chaos_stores import Store
 from support.chaos_world import PAST_THE_TIMEOUT, World
 
-pytestmark = [pytest.mark.process, pytest.mark.long, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 SHOWS = {
     "unguarded claim": "claims_are_paired",
     "unguarded renew": "no_crash",
@@ -83,6 +83,13 @@ BUGS: dict[str, Callable[[World], None]] = {
 }
 
 
+@pytest.fixture
+def only_long(request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--long"):
+        pytest.skip("a check of the checks: with --long")
+
+
+@pytest.mark.usefixtures("only_long")
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(store: Store, tmp_path: Path, bug: str) -> None:
     with World(
@@ -94,6 +101,7 @@ def test_a_planted_bug_is_found(store: Store, tmp_path: Path, bug: str) -> None:
         assert SHOWS[bug] in shown, f"{bug}: {found}"
 
 
+@pytest.mark.usefixtures("only_long")
 @pytest.mark.parametrize("bug", BUGS)
 def test_the_same_without_the_bug_is_clean(world: World, bug: str) -> None:
     """And it is the bug that is seen, not the scenario."""

@@ -41,6 +41,14 @@ def world(
         assert breaches(made, history) == []
 
 
+def only_with_long(request: pytest.FixtureRequest) -> None:
+    if not request.config.getoption("--long"):
+        pytest.skip("part of the matrix: with --long")
+
+
+long_only = pytest.fixture(only_with_long, name="long_only")
+
+
 def test_backends_killed_in_the_middle_of_transactions(world: World) -> None:
     """PG2, A7, D4, RUN-5a: every connection of the product, again and again; a commit in doubt is read back."""
     world.start("", "")
@@ -54,7 +62,7 @@ def test_backends_killed_in_the_middle_of_transactions(world: World) -> None:
     deed.end = world.now()
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("long_only")
 @pytest.mark.parametrize("how", ["fast", "killed"])
 def test_a_server_that_goes_and_comes_back(world: World, server: PostgresServer, how: str) -> None:
     """PG1, A2, D3: shut down fast, or killed with SIGKILL; the processes carry on by themselves."""
@@ -72,7 +80,7 @@ def test_a_server_that_goes_and_comes_back(world: World, server: PostgresServer,
     assert all(each.process.poll() is None for each in world.living), "no crash"
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("long_only")
 @pytest.mark.parametrize("mode", [Mode.CUT, Mode.DEAF, Mode.HOLD])
 def test_a_line_that_lies(world: World, server: PostgresServer, mode: Mode, tally: Counter[str]) -> None:
     """PG3, N1, A2, A4, D1, RUN-5: commits cut before their answer, replies dropped, a line held open in silence."""
@@ -96,7 +104,7 @@ def test_a_line_that_lies(world: World, server: PostgresServer, mode: Mode, tall
         assert proxy.done, "it did nothing"
 
 
-@pytest.mark.long
+@pytest.mark.usefixtures("long_only")
 def test_a_locked_row_holds_up_nobody_else_and_shortens_no_lease(world: World) -> None:
     """PG8, DSP-3: a stranger's transaction holds a schedule past its slot; others are on time, its own lease is whole."""
     world.start("", "")
