@@ -175,7 +175,7 @@ def test_a_tick_with_nothing_due_is_one_miss(large: apsw.Connection) -> None:
         ("runs.requeue", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.give_back", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.lose", "SEARCH runs USING PRIMARY KEY (id=?)"),
-        ("runs.held", "SEARCH runs USING PRIMARY KEY (id=?)"),
+        ("runs.insert_attempt", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.settle", "SEARCH schedules USING PRIMARY KEY (id=?)"),
         ("runs.cancels", "SEARCH runs USING INDEX runs_cancels (owner=?)"),
         ("processes.beat", "SEARCH processes USING PRIMARY KEY (id=?)"),

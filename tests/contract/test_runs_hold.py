@@ -53,8 +53,8 @@ async def _requeue(tx: Tx, owner: str, fence: int) -> bool:
     return await runs.requeue(tx, ID, fence, AT + 9, owner=owner, half_done=False)
 
 
-async def _held(tx: Tx, owner: str, fence: int) -> bool:
-    return await runs.still_held(tx, ID, owner, fence)
+async def _attempt(tx: Tx, owner: str, fence: int) -> bool:
+    return await runs.insert_attempt(tx, ID, fence, "failed", owner=owner)
 
 
 async def _checkpoint(tx: Tx, owner: str, fence: int) -> bool:
@@ -65,7 +65,7 @@ HOLDERS: dict[str, Holder] = {
     "renew": _renew,
     "close": _close,
     "requeue": _requeue,
-    "held": _held,
+    "attempt": _attempt,
     "checkpoint": _checkpoint,
 }
 STALE = {
@@ -298,7 +298,7 @@ async def test_the_record_of_an_attempt_is_the_run_s_own_and_kept_once(
     await add_running(database, attempt=2, attempt_at=AT + 5)
     clock.advance(1)
     for code in ("first", "second"):
-        await database.write(lambda tx, code=code: runs.insert_attempt(tx, ID, "failed", code, "why"))  # type: ignore[misc]
+        await database.write(lambda tx, code=code: runs.insert_attempt(tx, ID, 7, "failed", code, "why"))  # type: ignore[misc]
     (kept,) = await execute(database, "SELECT * FROM attempts")
     assert kept == {
         "run_id": ID,

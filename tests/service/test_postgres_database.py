@@ -17,6 +17,18 @@ from support.rows import AT, RUN, RUNNING, add_run, add_schedule
 from support.rows import execute as rows
 
 pytestmark = pytest.mark.anyio
+ENDING = {
+    "id": RUN["id"],
+    "fence": 7,
+    "status": "succeeded",
+    "model_calls": None,
+    "input_tokens": None,
+    "output_tokens": None,
+    "cost": None,
+    "response_preview": None,
+    "error_code": None,
+    "error": None,
+}
 
 
 @pytest.fixture
@@ -82,6 +94,30 @@ async def test_guarded_writers_that_wait_in_a_circle_are_untied(store: FrozenPos
     )
     found = await rows(store, "SELECT attempt FROM runs")
     assert [row["attempt"] for row in found] == [2, 2]
+
+
+async def test_whoever_keeps_an_attempt_has_its_run_until_it_is_back_in_the_queue(
+    store: FrozenPostgres,
+) -> None:
+    """RUN-6, RUN-9: a close beside it waits and lands nowhere; no attempt is kept of a run that went another way."""
+    mine = {"owner": "prc_1", "fence": 7, "lease_until": AT + 9}
+    await add_run(store, **{**RUN, **RUNNING, **mine})
+    closes: list[asyncio.Task[bool]] = []
+
+    async def close(tx: Tx) -> bool:
+        return await runs.close_by_fence(tx, ENDING) is not None
+
+    async def retry(tx: Tx) -> bool:
+        kept = await runs.insert_attempt(tx, RUN["id"], 7, "failed", owner="prc_1")
+        closes.append(asyncio.create_task(store.write_guarded(close)))
+        done, _ = await asyncio.wait(closes, timeout=0.3)
+        assert not done, "it waits for the run"
+        return kept and await runs.requeue(tx, RUN["id"], 7, AT, owner="prc_1", half_done=False)
+
+    assert await store.write_guarded(retry)
+    assert not await closes[0]
+    assert [row["outcome"] for row in await rows(store, "SELECT outcome FROM attempts")] == ["failed"]
+    assert [row["status"] for row in await rows(store, "SELECT status FROM runs")] == ["queued"]
 
 
 async def test_a_write_that_always_loses_gives_up_in_words(store: FrozenPostgres) -> None:

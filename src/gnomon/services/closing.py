@@ -234,16 +234,17 @@ async def _retry(tx: Tx, ending: Ending) -> bool:
     """Back into the queue for the next attempt, the record of this one kept."""
     assert ending.retry_in_us is not None
     grant, error = ending.grant, ending.error
-    held = await runs.still_held(tx, grant.run_id, ending.owner, grant.fence)
-    if not held:
-        return False
-    await runs.insert_attempt(
+    kept = await runs.insert_attempt(
         tx,
         grant.run_id,
+        grant.fence,
         ending.status,
         None if error is None else error.code,
         None if error is None else error.message,
+        owner=ending.owner,
     )
+    if not kept:
+        return False
     if ending.usage is not None:
         await runs.spend(tx, grant.run_id, grant.fence, ending.usage)
     at = await processes.now(tx) + ending.retry_in_us  # the clock that the claim goes by, not this host's

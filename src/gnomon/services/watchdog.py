@@ -174,11 +174,13 @@ async def _stop_unwatched(tx: Tx, row: Row) -> int:
     )
     if row["attempt"] >= row["max_attempts"]:
         return await _end(tx, row, RunStatus.TIMED_OUT, error)
-    await runs.insert_attempt(tx, row["id"], RunStatus.TIMED_OUT, error.code, error.message)
+    if not await runs.insert_attempt(
+        tx, row["id"], row["fence"], RunStatus.TIMED_OUT, error.code, error.message
+    ):
+        return 0
     policy = RetryPolicy(row["max_attempts"], row["backoff_seconds"], row["backoff_max_seconds"])
     again_at = await processes.now(tx) + backoff_seconds(policy, row["attempt"]) * SECOND
-    if not await runs.requeue(tx, row["id"], row["fence"], again_at, owner=None, half_done=False):
-        return 0
+    await runs.requeue(tx, row["id"], row["fence"], again_at, owner=None, half_done=False)
     await audit.append_many(tx, [_expired(row, "retried")])
     return 1
 
@@ -193,11 +195,11 @@ async def _end(tx: Tx, row: Row, status: RunStatus, error: RunError) -> int:
 
 async def _resume(tx: Tx, row: Row) -> int:
     """Back to the queue from its last checkpoint, with the next fence at its next claim (RUN-8)."""
-    await runs.insert_attempt(tx, row["id"], RunStatus.LOST, "lost", _why(row))
+    if not await runs.insert_attempt(tx, row["id"], row["fence"], RunStatus.LOST, "lost", _why(row)):
+        return 0
     await _bill(tx, row)
     now = await processes.now(tx)
-    if not await runs.requeue(tx, row["id"], row["fence"], now, owner=None, half_done=True):
-        return 0
+    await runs.requeue(tx, row["id"], row["fence"], now, owner=None, half_done=True)
     await audit.append_many(tx, [_expired(row, "resumed")])
     return 1
 

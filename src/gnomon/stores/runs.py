@@ -187,11 +187,26 @@ async def under_claim(tx: Tx, owner: str, claim_id: str) -> list[tuple[str, int]
     return [(row[0], row[1]) for row in await tx.tuples("runs.under_claim", owner=owner, claim_id=claim_id)]
 
 
-async def insert_attempt(
-    tx: Tx, run_id: str, outcome: str, error_code: str | None = None, error: str | None = None
-) -> None:
-    """Keep the record of the present attempt before the run goes on to another (RUN-9)."""
-    await tx.run("runs.insert_attempt", run_id=run_id, outcome=outcome, error_code=error_code, error=error)
+async def insert_attempt(  # noqa: PLR0917 - an attempt has a whose, a how and a why
+    tx: Tx,
+    run_id: str,
+    fence: int,
+    outcome: str,
+    error_code: str | None = None,
+    error: str | None = None,
+    owner: str | None = None,
+) -> bool:
+    """Keep the record of the present attempt before the run goes on to another (RUN-9); whether it is still held so."""
+    kept = await tx.one(
+        "runs.insert_attempt",
+        run_id=run_id,
+        fence=fence,
+        owner=owner,
+        outcome=outcome,
+        error_code=error_code,
+        error=error,
+    )
+    return kept is not None
 
 
 async def settle(tx: Tx, rows: Sequence[Parameters], *, parallel: bool = True) -> None:
@@ -265,11 +280,6 @@ async def defer(tx: Tx, run_id: str, owner: str, fence: int, timeout_us: int) ->
     """Note that the target completes the run itself: not the silence of this process ends it, but its timeout."""
     row = await tx.one("runs.defer", id=run_id, owner=owner, fence=fence, timeout_us=timeout_us)
     return row is not None
-
-
-async def still_held(tx: Tx, run_id: str, owner: str, fence: int) -> bool:
-    """Whether this owner holds the run under this fence."""
-    return await tx.one("runs.held", id=run_id, owner=owner, fence=fence) is not None
 
 
 async def still_running(tx: Tx, ids: Iterable[str]) -> set[str]:

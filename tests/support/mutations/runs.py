@@ -139,9 +139,6 @@ _HOLDERS: tuple[Mutant, ...] = (
         "now_us()",
         _BACK + "test_a_claim_given_back_is_as_if_it_had_not_been_made",
     ),
-    without("runs.held", "owner = :owner", _STALE),
-    without("runs.held", "fence = :fence", _STALE),
-    without("runs.held", "status = 'running'", _ENDED),
     without(
         "runs.unfinished",
         "status = 'running'",
@@ -174,6 +171,17 @@ _PROGRESS: tuple[Mutant, ...] = (
         "\n  AND (SELECT count(*) FROM run_events WHERE run_id = :run_id) < :most",
         "\n  AND :most > 0",
         _WORK + "test_events_are_bounded",
+    ),
+    without("runs.insert_attempt", "(CAST(:owner AS TEXT) IS NULL OR owner = :owner)", _STALE),
+    without("runs.insert_attempt", "fence = :fence", _STALE),
+    without("runs.insert_attempt", "status = 'running'", _ENDED),
+    in_query(
+        "runs.insert_attempt",
+        "whoever keeps an attempt has its run",
+        "--postgres: FOR UPDATE\n",
+        "",
+        "tests/service/test_postgres_database.py::"
+        "test_whoever_keeps_an_attempt_has_its_run_until_it_is_back_in_the_queue",
     ),
     in_query(
         "runs.insert_attempt",

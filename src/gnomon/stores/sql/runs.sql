@@ -165,10 +165,14 @@ RETURNING id;
 SELECT id, fence FROM runs WHERE lease_until IS NOT NULL AND claim_id = :claim_id AND owner = :owner;
 
 -- name: insert_attempt
+-- of the run as it is held: whoever writes one has it to the end of the transaction, so that its requeueing can't fail
 INSERT INTO attempts (run_id, number, fence, worker, started_at, finished_at, outcome, error_code, error)
-SELECT :run_id, attempt, fence, owner, coalesce(attempt_at, started_at), now_us(), :outcome, :error_code, :error
-FROM runs WHERE id = :run_id
-ON CONFLICT (run_id, number, fence) DO NOTHING;
+SELECT id, attempt, fence, owner, coalesce(attempt_at, started_at), now_us(), :outcome, :error_code, :error
+FROM runs
+WHERE id = :run_id AND fence = :fence AND status = 'running' AND (CAST(:owner AS TEXT) IS NULL OR owner = :owner)
+--postgres: FOR UPDATE
+ON CONFLICT (run_id, number, fence) DO NOTHING
+RETURNING run_id;
 
 -- name: settle
 -- rows: schedule_id text, run_id text, clears int
@@ -261,9 +265,6 @@ RETURNING id;
 
 -- name: held_by
 SELECT id, fence FROM runs WHERE lease_until IS NOT NULL AND owner = :owner;
-
--- name: held
-SELECT id FROM runs WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running';
 
 -- name: unfinished
 SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'running';
