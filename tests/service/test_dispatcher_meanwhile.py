@@ -1,11 +1,13 @@
 """What happens between a scan's look and its writing: nobody is kept out meanwhile, so the plan may be stale (DSP-5)."""
 
+import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from gnomon.cadence import Cadence
 from gnomon.domain.instants import to_micros
 from gnomon.stores.database import Database
 from support.databases import START
@@ -88,6 +90,27 @@ async def test_a_process_that_stood_still_meanwhile_judges_anew(house: House) ->
     assert not slow.runtime.calls
     [slot] = await house.occurrences()
     assert (slot["disposition"], slot["nominal_fire_at"]) == ("missed", to_micros(START))
+
+
+async def test_a_broken_rule_that_was_mended_meanwhile_is_not_set_aside(house: House) -> None:
+    """DSP-9a: the scan judged a rule that is not there any more."""
+    slow, path = await a_slow_house(house, cadence='{"x":1}')
+    mended = "UPDATE schedules SET revision = 2, cadence = :cadence"
+    path.meanwhile = lambda: house.rows(mended, cadence=json.dumps(Cadence.parse(HOURLY).to_json()))
+    await slow.dispatch()
+    await slow.idle()
+    assert [row["status"] for row in await house.rows("SELECT status FROM schedules")] == ["active"]
+    assert not await house.audit("SET_ASIDE")
+    assert len(slow.runtime.calls) == 1
+
+
+async def test_a_broken_rule_that_two_have_seen_is_set_aside_once(house: House) -> None:
+    """DSP-9a: one entry in the audit, one change of status."""
+    slow, path = await a_slow_house(house, cadence='{"x":1}')
+    path.meanwhile = house.dispatch
+    await slow.dispatch()
+    assert len(await house.audit("SET_ASIDE")) == 1
+    assert len(await house.rows("SELECT seq FROM status_changes")) == 1
 
 
 async def test_whoever_loses_looks_elsewhere_in_the_list_and_comes_back(house: House) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar, cast
 
 T = TypeVar("T")
-Work = Callable[[Any], Awaitable[T]]
+Work = Callable[..., Awaitable[T]]
 
 
 class Armed(Protocol):
@@ -39,26 +39,11 @@ def reach(point: str) -> None:
         _armed.reach(point)
 
 
-def through(step: str, write: Callable[..., Awaitable[Any]], work: Work[T], **options: Any) -> Awaitable[T]:
+def through(step: str, write: Callable[[Any], Awaitable[Any]], work: Work[T]) -> Awaitable[T]:
     """``write(work)``, one step of the product, past its three points."""
     if _armed is None:
-        return write(work, **options)
-    return _through(_armed, step, write, work, options)
-
-
-def marked(step: str, work: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-    """``work`` past the first two points of its step; whoever called it passes the third (``committed``)."""
-    if _armed is None:
-        return work
-    armed = _armed
-
-    async def passing(*given: Any) -> T:
-        armed.reach(f"{step}.sent")
-        answer = await work(*given)
-        armed.reach(f"{step}.written")
-        return answer
-
-    return passing
+        return write(work)
+    return _through(_armed, step, write, work)
 
 
 def directly(step: str, write: Callable[[Any], Any], work: Work[T]) -> T:
@@ -71,18 +56,16 @@ def directly(step: str, write: Callable[[Any], Any], work: Work[T]) -> T:
     return answer
 
 
-async def _through(
-    armed: Armed, step: str, write: Callable[..., Awaitable[Any]], work: Work[T], options: dict[str, Any]
-) -> T:
+async def _through(armed: Armed, step: str, write: Callable[[Any], Awaitable[Any]], work: Work[T]) -> T:
     armed.reach(f"{step}.sent")
-    answer: T = await write(_to_its_end(armed, step, work), **options)
+    answer: T = await write(_to_its_end(armed, step, work))
     armed.reach(f"{step}.committed")
     return answer
 
 
 def _to_its_end(armed: Armed, step: str, work: Work[T]) -> Work[T]:
-    async def marked(tx: Any) -> T:
-        answer = await work(tx)
+    async def marked(*given: Any) -> T:
+        answer = await work(*given)
         armed.reach(f"{step}.written")
         return answer
 

@@ -27,8 +27,8 @@ from gnomon.services.claiming import HELD_SECONDS
 from gnomon.services.gates import Gates, TargetKey, Verdict
 from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
-from gnomon.services.slot_ends import cancel_running, set_aside, stop
-from gnomon.services.slot_plan import Plan, SetAside, Taken, plan_slot
+from gnomon.services.slot_ends import cancel_running, stop
+from gnomon.services.slot_plan import Plan, Taken, plan_slot
 from gnomon.stores import audit, runs, slots
 from gnomon.stores.database import Database, Row, Tx
 
@@ -95,9 +95,6 @@ class _Seen(NamedTuple):
     due: list[Row]
     verdicts: dict[TargetKey, Verdict]
     calendars: dict[str, frozenset[date]]
-
-
-Planned = tuple[Row, Plan | SetAside]
 
 
 class Dispatcher:
@@ -177,13 +174,11 @@ class Dispatcher:
         return scan
 
     async def _claim(
-        self, claim_id: str, places: int, write: Callable[[Tx, list[Planned]], Awaitable[_Scan]]
+        self, claim_id: str, places: int, write: Callable[[Tx, list[Plan]], Awaitable[_Scan]]
     ) -> _Scan | None:
         look = partial(self._look, crc32(claim_id.encode()) % self._spread)
         plan = partial(self._plan, claim_id, places)
-        scan = await self._database.write_planned(look, plan, failpoints.marked("claim", write))
-        failpoints.reach("claim.committed")
-        return scan
+        return await failpoints.through("claim", partial(self._database.write_planned, look, plan), write)
 
     async def _look(self, window: int, tx: Tx) -> _Seen:
         """What is due, and what a decision about it needs to know."""
@@ -195,11 +190,9 @@ class Dispatcher:
         verdicts = await self._gates.judge(tx, {(row["target_kind"], row["target_id"]) for row in due})
         return _Seen(due, verdicts, await self._holidays(tx, due))
 
-    def _plan(self, claim_id: str, places: int, seen: _Seen) -> list[Planned] | None:
+    def _plan(self, claim_id: str, places: int, seen: _Seen) -> list[Plan] | None:
         """What becomes of each; ``None`` where nothing is due."""
-        if not seen.due:
-            return None
-        plans: list[Planned] = []
+        plans: list[Plan] = []
         for row, run_id in zip(seen.due, self._mint.many(Kind.RUN, len(seen.due)), strict=True):
             plan = plan_slot(
                 row,
@@ -209,66 +202,46 @@ class Dispatcher:
                 owner=self._process_id if places > 0 else None,
                 claim_id=claim_id,
             )
-            if isinstance(plan, Plan) and plan.taken is not None:
-                places -= 1
-            plans.append((row, plan))
-        return plans
+            places -= plan.taken is not None
+            plans.append(plan)
+        return plans or None
 
-    async def _write(self, tx: Tx, planned: list[Planned]) -> _Scan:
+    async def _write(self, tx: Tx, planned: list[Plan]) -> _Scan:
         """Write down what was planned, for those that still are as they were seen.
 
         Raises:
             RecordedAlready: the ledger holds one of the slots; nothing may be committed.
         """
-        plans = [plan for _, plan in planned if isinstance(plan, Plan)]
-        landed = await slots.advance(tx, [plan.advance for plan in plans])
-        plans = [plan for plan in plans if plan.schedule_id in landed]
+        landed = await slots.advance(tx, [plan.advance for plan in planned])
+        plans = [plan for plan in planned if plan.schedule_id in landed]
         scan = _Scan(
             seen=len(planned),
             moved=len(plans),
-            worst_lag_us=max(row["now"] - row["next_fire_at"] for row, _ in planned),
+            worst_lag_us=max(plan.lag_us() for plan in planned),
             taken=[plan.taken for plan in plans if plan.taken is not None],
             outcomes=[plan.outcome() for plan in plans if plan.occurrence is not None],
         )
         new = [plan.run for plan in plans if plan.run is not None]
         scan.queued = len(new) - len(scan.taken)
-        if new:
-            await runs.insert(tx, new)
+        await runs.insert(tx, new)
         failpoints.reach("claim.recorded")
         await audit.append_many(tx, [entry for plan in plans for entry in plan.audit])
         occurrences = [plan.occurrence for plan in plans if plan.occurrence is not None]
         if len(await slots.record(tx, occurrences)) < len(occurrences):
             raise RecordedAlready
-        for row, plan in planned:
-            if isinstance(plan, SetAside):
-                scan.moved += 1
-                await set_aside(tx, row, plan)
         for plan in plans:
             if plan.cancel_run_id is not None:
-                await cancel_running(tx, plan.cancel_run_id, plan.schedule_id)
+                await cancel_running(tx, plan.cancel_run_id)
             if plan.stop is not None:
                 await stop(tx, plan.schedule_id, plan.stop)
         return scan
 
-    async def _write_the_unrecorded(self, tx: Tx, planned: list[Planned]) -> _Scan:
+    async def _write_the_unrecorded(self, tx: Tx, planned: list[Plan]) -> _Scan:
         """The same where the ledger holds some of the slots: their schedules move on, nothing starts (DSP-6)."""
-        recorded = await slots.recorded(
-            tx,
-            [
-                plan.occurrence
-                for _, plan in planned
-                if isinstance(plan, Plan) and plan.occurrence is not None
-            ],
-        )
+        occurrences = [plan.occurrence for plan in planned if plan.occurrence is not None]
+        recorded = await slots.recorded(tx, occurrences)
         return await self._write(
-            tx,
-            [
-                (
-                    row,
-                    plan.without_slot() if isinstance(plan, Plan) and plan.schedule_id in recorded else plan,
-                )
-                for row, plan in planned
-            ],
+            tx, [plan.without_slot() if plan.schedule_id in recorded else plan for plan in planned]
         )
 
     async def _holidays(self, tx: Tx, due: list[Row]) -> dict[str, frozenset[date]]:

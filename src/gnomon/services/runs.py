@@ -12,12 +12,12 @@ from gnomon.domain.ids import is_slug
 from gnomon.domain.instants import rfc3339
 from gnomon.domain.invocation import Usage
 from gnomon.domain.occurrence import Disposition
-from gnomon.domain.run import TERMINAL, Run, RunError, RunStatus
+from gnomon.domain.run import TERMINAL, Run, RunStatus
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.schedules import held, target_of
-from gnomon.services.settling import Closed, settle
+from gnomon.services.settling import cancel
 from gnomon.services.timetable import Told, timetable
-from gnomon.stores import audit, history, runs, schedules
+from gnomon.stores import audit, history, schedules
 from gnomon.stores.database import Database, Tx
 from gnomon.stores.history import RunPage
 
@@ -130,13 +130,7 @@ class Runs:
             raise Conflict(
                 f"Run {run_id} is over: it {status.value}.", code="run_over", data={"status": status}
             )
-        error = RunError("cancelled", f"Cancelled by {by}.")
-        closed = await runs.close_queued(tx, run_id, RunStatus.CANCELLED, error.code, error.message)
-        if closed is not None:
-            ended = Closed(run_id, closed["schedule_id"], closed["trigger_kind"], RunStatus.CANCELLED, error)
-            await settle(tx, [ended])
-        else:
-            await runs.ask_cancel(tx, run_id, by)
+        await cancel(tx, run_id, by, f"Cancelled by {by}.")
         await audit.append(
             tx,
             actor=by,

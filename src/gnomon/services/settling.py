@@ -59,6 +59,18 @@ async def settle(tx: Tx, closed: Sequence[Closed]) -> None:
             await _failed(tx, run)
 
 
+async def cancel(tx: Tx, run_id: str, by: str, why: str) -> None:
+    """End an unfinished run: one in the queue is closed here, one in work is asked to stop (RUN-10)."""
+    error = RunError("cancelled", why)
+    closed = await runs.close_queued(tx, run_id, RunStatus.CANCELLED, error.code, error.message)
+    if closed is None:
+        await runs.ask_cancel(tx, run_id, by)
+        return
+    await settle(
+        tx, [Closed(run_id, closed["schedule_id"], closed["trigger_kind"], RunStatus.CANCELLED, error)]
+    )
+
+
 async def _account(tx: Tx, schedule_id: str) -> None:
     """A slot that has come due and is not claimed yet goes into the ledger before the stop overtakes it (DSP-9)."""
     schedule = await schedules.get(tx, schedule_id)

@@ -37,13 +37,7 @@ class Stop:
     status: ScheduleStatus
     reason: str
     action: Action
-
-
-@dataclass(frozen=True, slots=True)
-class SetAside:
-    """The schedule's slots can't be computed at all."""
-
-    error: str
+    error: str | None = None  # where its slots can't be computed at all
 
 
 class Taken(NamedTuple):
@@ -71,9 +65,12 @@ class Plan:
     cancel_run_id: str | None = None
     stop: Stop | None = None
 
-    def is_recorded_by(self, recorded: set[str]) -> bool:
-        """Whether the ledger took this plan's row, or it has none."""
-        return self.occurrence is None or self.schedule_id in recorded
+    def lag_us(self) -> int:
+        """How late the slot was seen that came due."""
+        seen_at, due_at = self.advance["seen_at"], self.advance["claimed_at"]
+        assert isinstance(seen_at, int)
+        assert isinstance(due_at, int)
+        return seen_at - due_at
 
     def outcome(self) -> tuple[str, str]:
         """Disposition and reason of the slot, for the metrics."""
@@ -119,7 +116,7 @@ def plan_slot(
     run_id: str,
     owner: str | None,
     claim_id: str,
-) -> Plan | SetAside:
+) -> Plan:
     """What becomes of one due schedule. ``owner`` claims the run at its birth, ``None`` leaves it to the queue."""
     try:
         walk = _walk(row["cadence"], row["anchor_at"], holidays)
@@ -128,13 +125,26 @@ def plan_slot(
         if verdict.reason is not None:
             decision = misfire.refused(due, decision, verdict.reason)
     except Exception as error:  # whatever a stored rule does, it stops no other schedule (DSP-9a)
-        return SetAside(f"{type(error).__name__}: {error}")
+        return _set_aside(row, f"{type(error).__name__}: {error}")
     slot, stop = decision.slot, _stop(decision)
     if slot is not None and slot.reason is Reason.TARGET_GONE:
         stop = Stop(ScheduleStatus.DISABLED, "its target was deleted", Action.DISABLE)
     if slot is None or slot.disposition is not Disposition.FIRED:
         return _unfired(row, decision, stop, verdict)
     return _fired(row, decision, slot, stop, verdict, run_id, owner, claim_id, holidays)
+
+
+def _set_aside(row: Row, error: str) -> Plan:
+    stop = Stop(ScheduleStatus.ERROR, "its next slot can't be computed", Action.SET_ASIDE, error)
+    return Plan(
+        schedule_id=row["id"],
+        occurrence=None,
+        run=None,
+        taken=None,
+        advance=slot_rows.advance(row, Decision(None, None, None)),
+        audit=(),
+        stop=stop,
+    )
 
 
 def _due(row: Row, walk: Compiled) -> Due:
