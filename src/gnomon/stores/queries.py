@@ -10,11 +10,12 @@ run one after the other over the same rows. How the rows get in is the engine's 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from gnomon.domain.lease import LEASE_SECONDS_SQL
 
@@ -51,6 +52,13 @@ class Query:
         """The statement of a query that has one."""
         (only,) = self.statements
         return only
+
+
+def picker(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """What takes the values of these names out of a mapping, in order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda given: tuple(given[name] for name in names)
 
 
 def load(engine: str) -> Mapping[str, Query]:

@@ -5,11 +5,11 @@ one as well, each but the last a data-modifying WITH: they then see the same sna
 writes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from gnomon.stores.database import Value
-from gnomon.stores.queries import PARAMETER, ROWS, Query
+from gnomon.stores.queries import PARAMETER, ROWS, Query, picker
 
 _TYPES = {"text": "text", "int": "bigint", "real": "double precision"}
 _CHANGES = "UPDATE "
@@ -61,13 +61,6 @@ class SetStatement:
         if self._in_order:
             given.sort(key=itemgetter(self._columns[0]))
         return [[row[name] for row in given] for name in self._columns]
-
-
-def picker(names: tuple[str, ...]) -> Callable[[Mapping[str, Value]], tuple[Value, ...]]:
-    """What takes the values of these names out of a mapping, in order."""
-    if len(names) > 1:
-        return itemgetter(*names)
-    return lambda given: tuple(given[name] for name in names)
 
 
 class Catalogue:

@@ -6,7 +6,6 @@ Knows no threads; ``database.py`` gives each connection its own.
 import json
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from operator import itemgetter
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ import apsw
 from gnomon.domain.errors import Unavailable
 from gnomon.ports.clock import Clock
 from gnomon.stores.database import CheckViolation, Row, UniqueViolation, Value
-from gnomon.stores.queries import PARAMETER, ROWS, Query
+from gnomon.stores.queries import PARAMETER, ROWS, Query, picker
 
 T = TypeVar("T")
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
@@ -100,7 +99,7 @@ class _Statement:
         self.uses_now = _NOW in query.text
         text = query.text.replace(_NOW, f"?{len(numbers) + 1}")
         self.text = PARAMETER.sub(lambda match: f"?{numbers[match.group(1)]}", text)
-        self.values = _picker(query.parameters)
+        self.values = picker(query.parameters)
 
 
 class SetStatement:
@@ -115,22 +114,12 @@ class SetStatement:
     def __init__(self, query: Query) -> None:
         places = {column.name: number for number, column in enumerate(query.rows)}
         self.texts = tuple((self._text(text, places), _NOW in text) for text in query.statements)
-        self.values = _picker(query.parameters)
+        self.values = picker(query.parameters)
 
     @staticmethod
     def _text(text: str, places: Mapping[str, int]) -> str:
         text = text.replace(ROWS, "(SELECT value FROM jsonb_each(?1)) AS given").replace(_NOW, "?2")
         return PARAMETER.sub(lambda match: f"(given.value ->> {places[match.group(1)]})", text)
-
-
-def _picker(names: tuple[str, ...]) -> Callable[[Mapping[str, Value]], tuple[Value, ...]]:
-    """What takes the values of these names out of a mapping, in order."""
-    if len(names) > 1:
-        return itemgetter(*names)
-    if names:
-        only = names[0]
-        return lambda given: (given[only],)
-    return lambda _given: ()
 
 
 class Connection:
