@@ -10,10 +10,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from gnomon.adapters.postgres_server import PostgresServer
-from support.chaos_history import breaches, gather, told
 from support.chaos_proxy import FaultProxy, Mode
 from support.chaos_stores import PostgresStore
-from support.chaos_world import PAST_THE_TIMEOUT, World, drawn_from, program_of
+from support.chaos_world import PAST_THE_TIMEOUT, World
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(150)]
 LOCKED_SECONDS = 5.0
@@ -27,18 +26,9 @@ def server(tmp_path: Path) -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def world(
-    server: PostgresServer, tmp_path: Path, request: pytest.FixtureRequest, tally: Counter[str]
-) -> Iterator[World]:
-    """As elsewhere, over that server."""
-    store = PostgresStore(server.url, "chaos")
-    with World(store, tmp_path, drawn_from(request), program_of(request, store.name)) as made:
-        yield made
-        made.settle()
-        made.stop()
-        history = gather(made)
-        tally.update(told(history))
-        assert breaches(made, history) == []
+def store(server: PostgresServer) -> PostgresStore:
+    """A schema on that server."""
+    return PostgresStore(server.url, "chaos")
 
 
 def only_with_long(request: pytest.FixtureRequest) -> None:

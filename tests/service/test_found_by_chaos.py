@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,7 @@ from gnomon.services.mint import Mint
 from gnomon.stores.database import Database
 from gnomon.testing.clock import FrozenClock
 from support.databases import START
-from support.house import House, a_schedule, an_agent
+from support.house import House, a_run_in_work, a_schedule, an_agent
 
 pytestmark = pytest.mark.anyio
 OFTEN = {"unit": "minute", "every": 5}
@@ -38,15 +37,15 @@ def _disarmed() -> Iterator[None]:
     failpoints.arm(None)
 
 
-async def a_run_in_work(house: House, **changes: Any) -> str:
-    hold = house.runtime.hangs()
-    await an_agent(house.database)
-    sid = await a_schedule(
-        house.database, OFTEN, next_fire_at=START, anchor=START - timedelta(hours=5), **changes
+async def swept_by_another(house: House) -> House:
+    """A second process, which has found this one silent for too long."""
+    other = await house.neighbour()
+    await house.rows(
+        "UPDATE processes SET boot_us = boot_us - heartbeat_at, heartbeat_at = 0 WHERE id = :id",
+        id=house.engine.process_id,
     )
-    await house.dispatch()
-    await hold.started.wait()
-    return sid
+    await other.engine.watchdog.sweep()
+    return other
 
 
 async def a_missed_heartbeat(house: House) -> None:
@@ -61,7 +60,7 @@ async def test_what_a_process_gave_up_is_free_at_its_own_next_sweep(
     house: House, on_lost: str, ending: str
 ) -> None:
     """RUN-5, RUN-7, RUN-8: its heartbeat is fresh again, so nobody else would take the run before its lease of an hour ends."""
-    sid = await a_run_in_work(house, timeout_seconds=3_600, on_lost=on_lost)
+    sid = await a_run_in_work(house, OFTEN, timeout_seconds=3_600, on_lost=on_lost)
     await a_missed_heartbeat(house)
     await house.engine.watchdog.tick()
     assert (await house.run())["status"] == "running", (
@@ -80,14 +79,9 @@ async def test_what_a_process_gave_up_is_free_at_its_own_next_sweep(
 
 async def test_what_was_taken_meanwhile_is_nobody_s_to_give_up(house: House) -> None:
     """RUN-6: the note of what was given up carries the fence."""
-    await a_run_in_work(house, timeout_seconds=3_600, on_lost="resume")
+    await a_run_in_work(house, OFTEN, timeout_seconds=3_600, on_lost="resume")
     await a_missed_heartbeat(house)
-    other = await house.neighbour()
-    await house.rows(
-        "UPDATE processes SET boot_us = boot_us - heartbeat_at, heartbeat_at = 0 WHERE id = :id",
-        id=house.engine.process_id,
-    )
-    await other.engine.watchdog.sweep()
+    other = await swept_by_another(house)
     await other.claim()
     await other.idle()
     await house.elapse(10)
@@ -98,14 +92,9 @@ async def test_what_was_taken_meanwhile_is_nobody_s_to_give_up(house: House) -> 
 
 async def test_only_what_was_given_up_under_this_fence_is_taken(house: House) -> None:
     """RUN-6: by then the same process may hold the run again, under its next fence."""
-    await a_run_in_work(house, timeout_seconds=3_600, on_lost="resume")
+    await a_run_in_work(house, OFTEN, timeout_seconds=3_600, on_lost="resume")
     await a_missed_heartbeat(house)
-    other = await house.neighbour()
-    await house.rows(
-        "UPDATE processes SET boot_us = boot_us - heartbeat_at, heartbeat_at = 0 WHERE id = :id",
-        id=house.engine.process_id,
-    )
-    await other.engine.watchdog.sweep()
+    other = await swept_by_another(house)
     again = house.runtime.hangs()
     await house.claim()
     await again.started.wait()
@@ -183,7 +172,7 @@ async def test_every_named_step_is_passed(house: House) -> None:
     """PRF-1: a failpoint that nothing passes would prove nothing."""
     passed = Passed()
     failpoints.arm(passed)
-    await a_run_in_work(house, timeout_seconds=3_600)
+    await a_run_in_work(house, OFTEN, timeout_seconds=3_600)
     await a_missed_heartbeat(house)
     await house.elapse(10)
     await house.engine.watchdog.tick()

@@ -1,34 +1,21 @@
 """Runs whose holder is gone: closed once, or resumed; nothing is taken from the living (RUN-5b, RUN-7, RUN-8)."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from gnomon.domain.instants import to_micros
 from gnomon.domain.invocation import Usage
 from support.databases import START
-from support.house import AGENT, House, a_schedule, a_team, an_agent
+from support.house import AGENT, House, a_run_in_work, a_schedule, a_team, an_agent
 
 pytestmark = pytest.mark.anyio
 HOURLY = {"unit": "hour", "every": 1}
 
 
-async def a_dead_run(house: House, **changes: Any) -> str:
-    """A run in work in ``house``, whose process then falls silent."""
-    hold = house.runtime.hangs()
-    await an_agent(house.database)
-    sid = await a_schedule(
-        house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5), **changes
-    )
-    await house.dispatch()
-    await hold.started.wait()
-    return sid
-
-
 async def test_a_run_is_lost_when_its_process_is_silent_for_too_long(house: House) -> None:
     """RUN-7. lea-04, lea-16: long before its lease of an hour is over; the schedule is free again."""
-    sid = await a_dead_run(house, timeout_seconds=3600)
+    sid = await a_run_in_work(house, HOURLY, timeout_seconds=3600)
     other = await house.neighbour()
     house.clock.advance(119)
     await other.beat()
@@ -52,7 +39,7 @@ async def all_beat(house: House) -> None:
 
 async def test_a_run_is_lost_when_its_lease_is_over(house: House) -> None:
     """RUN-7. lea-05: only lease and heartbeat count, not the age of the run."""
-    await a_dead_run(house, timeout_seconds=30)
+    await a_run_in_work(house, HOURLY, timeout_seconds=30)
     other = await house.neighbour()
     house.clock.advance(59)
     await all_beat(house)
@@ -67,7 +54,7 @@ async def test_a_run_is_lost_when_its_lease_is_over(house: House) -> None:
 
 async def test_two_sweeps_close_a_dead_run_once(house: House) -> None:
     """lea-09: one EXPIRE, one step of the streak."""
-    sid = await a_dead_run(house)
+    sid = await a_run_in_work(house, HOURLY)
     other, third = await house.neighbour(), await house.neighbour(seed=7)
     house.clock.advance(500)
     for watchdog in (other, third, other):
@@ -80,7 +67,7 @@ async def test_two_sweeps_close_a_dead_run_once(house: House) -> None:
 
 async def test_a_living_run_is_never_swept_whatever_its_schedule_s_status(house: House) -> None:
     """lea-08: paused has no part in it."""
-    sid = await a_dead_run(house, timeout_seconds=600)
+    sid = await a_run_in_work(house, HOURLY, timeout_seconds=600)
     await house.rows("UPDATE schedules SET status = 'paused', next_fire_at = NULL WHERE id = :id", id=sid)
     for _ in range(10):
         await house.elapse(60)
@@ -93,7 +80,7 @@ async def test_a_jump_of_the_clock_takes_nothing_for_the_length_of_a_lease(house
 
     CLK2: ten minutes forward expires every lease at once; the living renew, and only the dead are swept.
     """
-    await a_dead_run(house, timeout_seconds=60)
+    await a_run_in_work(house, HOURLY, timeout_seconds=60)
     other = await house.neighbour()
     await other.engine.watchdog.tick()
     house.clock.jump(600)
@@ -110,7 +97,7 @@ async def test_a_jump_of_the_clock_takes_nothing_for_the_length_of_a_lease(house
 
 async def test_a_watchdog_that_stood_still_gives_the_living_time_to_speak(house: House) -> None:
     """RUN-5b. lea-18: after its own stall it expires nobody for a whole heartbeat timeout."""
-    await a_dead_run(house, timeout_seconds=3600)
+    await a_run_in_work(house, HOURLY, timeout_seconds=3600)
     other = await house.neighbour()
     await other.engine.watchdog.tick()
     house.clock.advance(600)
@@ -124,7 +111,7 @@ async def test_a_watchdog_that_stood_still_gives_the_living_time_to_speak(house:
 
 async def test_on_lost_resume_goes_back_to_the_queue_marked(house: House) -> None:
     """RUN-8."""
-    sid = await a_dead_run(house, on_lost="resume")
+    sid = await a_run_in_work(house, HOURLY, on_lost="resume")
     other = await house.neighbour()
     house.clock.advance(500)
     await other.beat()
@@ -257,7 +244,7 @@ async def test_a_laptop_that_slept_has_one_record_and_one_run(house: House) -> N
 
 async def test_a_process_born_right_after_a_jump_takes_nothing(house: House) -> None:
     """RUN-5b: it has no reading of its own from before it, and finds one in the heartbeat of whoever was there."""
-    await a_dead_run(house)
+    await a_run_in_work(house, HOURLY)
     await house.beat()
     house.clock.jump(600)
     other = await house.neighbour()
@@ -290,7 +277,7 @@ async def test_a_jump_back_and_forth_between_two_sweeps_is_seen_by_the_heartbeat
 
 async def test_two_jumps_that_undo_each_other_between_two_sweeps_take_nothing(house: House) -> None:
     """RUN-5b: the heartbeat between them lies in another time, and says so."""
-    await a_dead_run(house, timeout_seconds=3_600)
+    await a_run_in_work(house, HOURLY, timeout_seconds=3_600)
     other = await house.neighbour()
     await other.engine.watchdog.tick()
     house.clock.advance(20)

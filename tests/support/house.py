@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from gnomon.cadence import Cadence
@@ -18,6 +18,7 @@ from gnomon.stores.postgres.database import PostgresDatabase
 from gnomon.testing.clock import FrozenClock, SeededEntropy
 from gnomon.testing.runtime import ScriptedRuntime
 from support import postgres
+from support.databases import START
 
 AGENT = "agt_" + "0" * 20
 PACE = Pace(concurrency=10, kill_grace_seconds=5.0)
@@ -229,6 +230,18 @@ async def a_schedule(
     } | changes
     await _insert(database, "schedules", row)
     return schedule_id
+
+
+async def a_run_in_work(house: House, rule_json: Mapping[str, Any], **changes: Any) -> str:
+    """A schedule whose first run hangs at its target; the schedule's id."""
+    hold = house.runtime.hangs()
+    await an_agent(house.database)
+    sid = await a_schedule(
+        house.database, rule_json, next_fire_at=START, anchor=START - timedelta(hours=5), **changes
+    )
+    await house.dispatch()
+    await hold.started.wait()
+    return sid
 
 
 async def _insert(database: Database, table: str, row: Mapping[str, Any]) -> None:

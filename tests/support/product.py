@@ -81,6 +81,15 @@ class Running:
         self.started = json.loads(line)
         return self.started
 
+    def said_until(self, words: str) -> str:
+        """What it printed, up to the line with these words."""
+        text = ""
+        while words not in text:
+            line = self.lines.get(timeout=BOUND_SECONDS)
+            assert line is not None, f"it ended: {''.join(self.err)}"
+            text += line
+        return text
+
     def ask(self, path: str, *, method: str = "GET", body: Any = None) -> tuple[int, Any]:
         """One request with the key of the first start."""
         request = urllib.request.Request(self.started["address"] + path, method=method)

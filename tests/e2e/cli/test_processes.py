@@ -44,11 +44,7 @@ def test_the_admin_key_is_shown_at_the_first_start_alone(tmp_path: Path) -> None
 
 def test_the_start_tells_people_where_to_go_next(tmp_path: Path) -> None:
     with running("up", "--port", "0", cwd=tmp_path) as product:
-        text = ""
-        while "Ctrl-C" not in text:
-            line = product.lines.get(timeout=30)
-            assert line is not None, "".join(product.err)
-            text += line
+        text = product.said_until("Ctrl-C")
         assert product.stop() == 0
     assert "Gnomon is up at http://127.0.0.1:" in text
     assert "gnk_" in text
@@ -60,11 +56,7 @@ def test_the_start_tells_people_where_to_go_next(tmp_path: Path) -> None:
 
 def test_what_the_start_suggests_asks_the_database_that_was_named(tmp_path: Path) -> None:
     with running("up", "--port", "0", "--database-url", "sqlite:///other.db", cwd=tmp_path) as product:
-        text = ""
-        while "Ctrl-C" not in text:
-            line = product.lines.get(timeout=30)
-            assert line is not None, "".join(product.err)
-            text += line
+        text = product.said_until("Ctrl-C")
         assert product.stop() == 0
     assert "    export GNOMON_DATABASE_URL=sqlite:///other.db\n" in text
 

@@ -74,11 +74,7 @@ def test_a_second_up_in_the_same_folder_is_refused_and_the_first_goes_on(
 
 def test_the_start_tells_people_the_address_that_other_commands_need(tmp_path: Path) -> None:
     with running("up", "--postgres", "--port", "0", cwd=tmp_path, **QUICK) as product:
-        text = ""
-        while "Ctrl-C" not in text:
-            line = product.lines.get(timeout=30)
-            assert line is not None, "".join(product.err)
-            text += line
+        text = product.said_until("Ctrl-C")
         assert product.stop() == 0
     assert "on PostgreSQL." in text
     assert "    export GNOMON_DATABASE_URL='postgresql://gnomon@127.0.0.1:" in text
