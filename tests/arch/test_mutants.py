@@ -55,7 +55,7 @@ GUARDED = (
     "requeue",
     "give_back",
     "lose",
-    "held",
+    "insert_attempt",
     "checkpoint",
     "event",
     "ask_cancel",

@@ -38,6 +38,14 @@ def by_fence(ending: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in ending.items() if name not in {"owner", "duration_us"}}
 
 
+ATTEMPT = {
+    "run_id": ID,
+    "fence": 7,
+    "owner": "prc_mine",
+    "outcome": "failed",
+    "error_code": None,
+    "error": "why",
+}
 Holder = Callable[[Tx, str, int], Awaitable[bool]]
 
 
@@ -54,7 +62,7 @@ async def _requeue(tx: Tx, owner: str, fence: int) -> bool:
 
 
 async def _attempt(tx: Tx, owner: str, fence: int) -> bool:
-    return await runs.insert_attempt(tx, ID, fence, "failed", owner=owner)
+    return await runs.insert_attempt(tx, **ATTEMPT | {"owner": owner, "fence": fence})
 
 
 async def _checkpoint(tx: Tx, owner: str, fence: int) -> bool:
@@ -298,7 +306,7 @@ async def test_the_record_of_an_attempt_is_the_run_s_own_and_kept_once(
     await add_running(database, attempt=2, attempt_at=AT + 5)
     clock.advance(1)
     for code in ("first", "second"):
-        await database.write(lambda tx, code=code: runs.insert_attempt(tx, ID, 7, "failed", code, "why"))  # type: ignore[misc]
+        await database.write(lambda tx, code=code: runs.insert_attempt(tx, **ATTEMPT | {"error_code": code}))  # type: ignore[misc]
     (kept,) = await execute(database, "SELECT * FROM attempts")
     assert kept == {
         "run_id": ID,

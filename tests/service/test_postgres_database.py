@@ -17,6 +17,14 @@ from support.rows import AT, RUN, RUNNING, add_run, add_schedule
 from support.rows import execute as rows
 
 pytestmark = pytest.mark.anyio
+ATTEMPT = {
+    "run_id": RUN["id"],
+    "fence": 7,
+    "owner": "prc_1",
+    "outcome": "failed",
+    "error_code": None,
+    "error": None,
+}
 ENDING = {
     "id": RUN["id"],
     "fence": 7,
@@ -108,7 +116,7 @@ async def test_whoever_keeps_an_attempt_has_its_run_until_it_is_back_in_the_queu
         return await runs.close_by_fence(tx, ENDING) is not None
 
     async def retry(tx: Tx) -> bool:
-        kept = await runs.insert_attempt(tx, RUN["id"], 7, "failed", owner="prc_1")
+        kept = await runs.insert_attempt(tx, **ATTEMPT)
         closes.append(asyncio.create_task(store.write_guarded(close)))
         done, _ = await asyncio.wait(closes, timeout=0.3)
         assert not done, "it waits for the run"

@@ -236,12 +236,12 @@ async def _retry(tx: Tx, ending: Ending) -> bool:
     grant, error = ending.grant, ending.error
     kept = await runs.insert_attempt(
         tx,
-        grant.run_id,
-        grant.fence,
-        ending.status,
-        None if error is None else error.code,
-        None if error is None else error.message,
+        run_id=grant.run_id,
+        fence=grant.fence,
         owner=ending.owner,
+        outcome=ending.status,
+        error_code=None if error is None else error.code,
+        error=None if error is None else error.message,
     )
     if not kept:
         return False

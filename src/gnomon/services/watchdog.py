@@ -174,9 +174,7 @@ async def _stop_unwatched(tx: Tx, row: Row) -> int:
     )
     if row["attempt"] >= row["max_attempts"]:
         return await _end(tx, row, RunStatus.TIMED_OUT, error)
-    if not await runs.insert_attempt(
-        tx, row["id"], row["fence"], RunStatus.TIMED_OUT, error.code, error.message
-    ):
+    if not await _attempted(tx, row, RunStatus.TIMED_OUT, error):
         return 0
     policy = RetryPolicy(row["max_attempts"], row["backoff_seconds"], row["backoff_max_seconds"])
     again_at = await processes.now(tx) + backoff_seconds(policy, row["attempt"]) * SECOND
@@ -195,13 +193,25 @@ async def _end(tx: Tx, row: Row, status: RunStatus, error: RunError) -> int:
 
 async def _resume(tx: Tx, row: Row) -> int:
     """Back to the queue from its last checkpoint, with the next fence at its next claim (RUN-8)."""
-    if not await runs.insert_attempt(tx, row["id"], row["fence"], RunStatus.LOST, "lost", _why(row)):
+    if not await _attempted(tx, row, RunStatus.LOST, RunError("lost", _why(row))):
         return 0
     await _bill(tx, row)
     now = await processes.now(tx)
     await runs.requeue(tx, row["id"], row["fence"], now, owner=None, half_done=True)
     await audit.append_many(tx, [_expired(row, "resumed")])
     return 1
+
+
+async def _attempted(tx: Tx, row: Row, outcome: RunStatus, error: RunError) -> bool:
+    return await runs.insert_attempt(
+        tx,
+        run_id=row["id"],
+        fence=row["fence"],
+        owner=None,
+        outcome=outcome,
+        error_code=error.code,
+        error=error.message,
+    )
 
 
 async def _bill(tx: Tx, row: Row) -> None:

@@ -187,26 +187,9 @@ async def under_claim(tx: Tx, owner: str, claim_id: str) -> list[tuple[str, int]
     return [(row[0], row[1]) for row in await tx.tuples("runs.under_claim", owner=owner, claim_id=claim_id)]
 
 
-async def insert_attempt(  # noqa: PLR0917 - an attempt has a whose, a how and a why
-    tx: Tx,
-    run_id: str,
-    fence: int,
-    outcome: str,
-    error_code: str | None = None,
-    error: str | None = None,
-    owner: str | None = None,
-) -> bool:
+async def insert_attempt(tx: Tx, **attempt: Value) -> bool:
     """Keep the record of the present attempt before the run goes on to another (RUN-9); whether it is still held so."""
-    kept = await tx.one(
-        "runs.insert_attempt",
-        run_id=run_id,
-        fence=fence,
-        owner=owner,
-        outcome=outcome,
-        error_code=error_code,
-        error=error,
-    )
-    return kept is not None
+    return await tx.one("runs.insert_attempt", **attempt) is not None
 
 
 async def settle(tx: Tx, rows: Sequence[Parameters], *, parallel: bool = True) -> None:
