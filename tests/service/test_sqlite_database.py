@@ -219,7 +219,7 @@ async def test_a_statement_sees_one_instant_and_the_next_one_another(tmp_path: P
 async def test_only_what_others_commit_is_a_change_elsewhere(database: SqliteDatabase) -> None:
     """OPS-1: a wakeup over the bounded poll, never the truth; its own beats do not count."""
     mine, other = database.direct(), database.direct()
-    mine.changed_elsewhere()
+    assert mine.changed_elsewhere(), "what came while it was being opened is a change nobody was told of"
     assert not mine.changed_elsewhere()
     mine.write(start)
     assert not mine.changed_elsewhere()

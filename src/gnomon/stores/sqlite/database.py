@@ -163,7 +163,8 @@ class DirectSqlite:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._seen = connection.data_version()
+        # unknown: what was committed while the connection was being opened, nobody was told of
+        self._seen: int | None = None
 
     def changed_elsewhere(self) -> bool:
         """See ``DirectDatabase.changed_elsewhere``: ``PRAGMA data_version``, three microseconds, own commits apart."""
