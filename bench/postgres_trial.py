@@ -36,6 +36,7 @@ from gnomon.settings import Settings
 from gnomon.stores import slots
 from gnomon.stores.database import Tx
 from gnomon.stores.postgres.database import PostgresDatabase
+from gnomon.wiring.databases import open_link
 
 PATIENCE = 90.0
 
@@ -152,7 +153,7 @@ async def running(url: str) -> Any:
 
 
 async def post(url: str, number: str) -> dict[str, float]:
-    link = wiring._link(Settings(database_url=url), SystemClock())
+    link = open_link(Settings(database_url=url), SystemClock())
     mint = Mint(SystemClock(), SystemEntropy())
     service = RunNow(database=link.database, mint=mint, signal=link.signal, gates=Gates())
     asked: dict[str, float] = {}
@@ -183,7 +184,7 @@ async def idle(url: str, seconds: str) -> dict[str, float]:
 
 async def create(url: str, seconds: str, way: str) -> dict[str, float]:
     """Eight clients of one process; beside it an idle one, which is woken or not."""
-    link = wiring._link(Settings(database_url=url), SystemClock())
+    link = open_link(Settings(database_url=url), SystemClock())
     signal = link.signal if way == "loud" else Signal()
     service = Schedules(database=link.database, mint=Mint(SystemClock(), SystemEntropy()), signal=signal)
     given = {

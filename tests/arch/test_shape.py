@@ -13,7 +13,6 @@ BANNED = {"utils", "util", "helpers", "helper", "common", "manager", "base", "mi
 LONGER_FILES: dict[str, tuple[int, str]] = {}
 LONGER_FUNCTIONS: dict[str, tuple[int, str]] = {
     "services/engine.py:__init__": (75, "a list: the parts of one process, each built once, top to bottom"),
-    "wiring.py:open_center": (85, "a list: the parts of the program, each built once, top to bottom"),
     "services/closing.py:_close": (50, "one transaction, in the order in which it is written"),
     "services/slot_plan.py:_fired": (50, "the columns of one row, one to a line"),
     "services/pending.py:account": (45, "one case after the other, each with its reason"),

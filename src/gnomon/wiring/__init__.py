@@ -1,0 +1,98 @@
+"""The composition root: settings in, one process of the product out.
+
+Builds stores, adapters, services and edges and hands each what it needs; decides nothing else.
+"""
+
+import os
+from importlib.metadata import version
+
+from prometheus_client import CollectorRegistry
+
+from gnomon.adapters.clock import SystemClock, SystemEntropy
+from gnomon.adapters.failpoints import Failpoints
+from gnomon.adapters.metrics import ProcessCollector
+from gnomon.domain.failpoint import parse as parse_failpoints
+from gnomon.edges.http.app import build_app
+from gnomon.ports import failpoints
+from gnomon.runtimes.table import runtime_table
+from gnomon.runtimes.warden import kill
+from gnomon.services import dedup
+from gnomon.services.engine import Engine, Pace
+from gnomon.services.mint import Mint
+from gnomon.services.pausing import Pausing
+from gnomon.services.retention import Keep, Retention
+from gnomon.services.verify import Verify
+from gnomon.settings import Settings
+from gnomon.wiring.center import Center
+from gnomon.wiring.databases import is_made, migrate, open_link, prepare
+from gnomon.wiring.services import Parts, build_services
+
+__all__ = ["VERSION", "Center", "is_made", "migrate", "open_center"]
+VERSION = version("gnomon")
+
+
+async def open_center(
+    settings: Settings,
+    *,
+    dispatch: bool | None = None,
+    work: bool | None = None,
+    operator_token: str | None = None,
+) -> Center:
+    """Open (or make) and migrate the database and build everything over it; nothing ticks yet.
+
+    ``dispatch`` and ``work`` win over the settings. ``operator_token`` is accepted by the app as a key that may do
+    everything: for the command line, which has the database itself.
+
+    Raises:
+        UnusableDatabase: with what is wrong with the database and what to do; it was not touched.
+        Unavailable: it can't be reached.
+    """
+    if settings.failpoints:
+        failpoints.arm(Failpoints(parse_failpoints(settings.failpoints)))
+    clock, entropy = SystemClock(), SystemEntropy()
+    await prepare(settings, clock)
+    link = open_link(settings, clock)
+    database, mint, signal = link.database, Mint(clock, entropy), link.signal
+    pace = _pace(settings)
+    dispatches = settings.dispatches if dispatch is None else dispatch
+    runtimes = runtime_table(
+        clock,
+        allow_private=settings.allow_private_targets,
+        grace_seconds=pace.kill_grace_seconds / 2,
+        search=os.getcwd(),  # noqa: PTH109 - a search path is a list of texts
+    )
+    keep = Keep(settings.history_days, settings.ledger_days, settings.audit_days)
+    retention = Retention(database, keep, lambda: engine.guard.calm_us())  # noqa: PLW0108 - made after this
+    pausing = Pausing(database=database, signal=signal)
+    engine = Engine(
+        database=database,
+        clock=clock,
+        mint=mint,
+        signal=signal,
+        runtimes=runtimes,
+        process_id=mint.process(),
+        version=VERSION,
+        kill_group=kill,
+        pace=pace,
+        dispatch=dispatches,
+        work=settings.works if work is None else work,
+        chores=(pausing.resume_due, dedup.Cleaning(database).tick, retention.tick),
+    )
+    parts = Parts(settings, clock, entropy, mint, link, engine, pausing, dispatches=dispatches)
+    services = build_services(parts, operator_token)
+    registry = CollectorRegistry()
+    registry.register(ProcessCollector(engine.counts))
+    app = build_app(services, clock=clock, entropy=entropy, version=VERSION, registry=registry)
+    verify = Verify(database, gapless=not settings.is_postgres)  # a sequence skips what was rolled back
+    return Center(app=app, services=services, engine=engine, runtimes=runtimes, link=link, verify=verify)
+
+
+def _pace(settings: Settings) -> Pace:
+    return Pace(
+        tick_seconds=settings.tick_seconds,
+        sweep_seconds=settings.sweep_seconds,
+        heartbeat_seconds=settings.heartbeat_seconds,
+        heartbeat_timeout_seconds=settings.heartbeat_timeout_seconds,
+        concurrency=settings.concurrency,
+        shutdown_grace_seconds=settings.shutdown_grace_seconds,
+    )

@@ -1,0 +1,60 @@
+"""One process of the product, built: what it starts with and how it stops."""
+
+import structlog
+from fastapi import FastAPI
+
+from gnomon.domain.errors import Unavailable
+from gnomon.edges.http.services import Services
+from gnomon.runtimes.table import RuntimeTable
+from gnomon.services.engine import Engine
+from gnomon.services.verify import Verify
+from gnomon.wiring.databases import Link
+
+_log = structlog.get_logger()
+
+
+class Center:
+    """One process of the product over one database: the app, the services behind it, the engine that ticks."""
+
+    def __init__(
+        self,
+        *,
+        app: FastAPI,
+        services: Services,
+        engine: Engine,
+        runtimes: RuntimeTable,
+        link: Link,
+        verify: Verify,
+    ) -> None:
+        self.app = app
+        self.services = services
+        self.engine = engine
+        self.verify = verify
+        self._runtimes = runtimes
+        self._link = link
+
+    @property
+    def process_id(self) -> str:
+        """The random id of this start of this process (RUN-5a)."""
+        return self.engine.process_id
+
+    async def start(self) -> None:
+        """Start the loops: after the sockets listen (DSP-1)."""
+        self._link.listen()
+        await self.engine.start()
+
+    async def drain(self) -> None:
+        """Stop claiming and let runs finish, within the grace of the settings (DSP-10)."""
+        await self.engine.drain()
+
+    async def stop(self) -> None:
+        """Stop what is left, heartbeat last, and close the database."""
+        try:
+            await self.engine.stop()
+        except (
+            Unavailable
+        ) as error:  # others take the heartbeat's silence for the word that could not be written
+            _log.warning("stopped_without_a_word", error=error.message)
+        finally:
+            await self._runtimes.close()
+            await self._link.close()

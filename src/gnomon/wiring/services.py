@@ -1,0 +1,105 @@
+"""The services behind the edges, one for each noun, each built once over the parts of one process."""
+
+from dataclasses import asdict, dataclass
+
+from gnomon.cadence import zone_data_version
+from gnomon.domain.agent import RuntimeSpec
+from gnomon.domain.errors import Fault
+from gnomon.edges.http.services import Check, Readiness, Services
+from gnomon.ports.clock import Clock, Entropy
+from gnomon.runtimes.checks import check_runtime
+from gnomon.services.agents import Agents
+from gnomon.services.api_keys import ApiKeys
+from gnomon.services.apply import Apply
+from gnomon.services.apply_parts import all_parts
+from gnomon.services.audit_log import AuditLog
+from gnomon.services.calendars import Calendars
+from gnomon.services.engine import Engine
+from gnomon.services.explain import Explain
+from gnomon.services.gates import Gates
+from gnomon.services.health import Health
+from gnomon.services.holidays import realign_users
+from gnomon.services.mint import Mint
+from gnomon.services.pausing import Pausing
+from gnomon.services.previews import Previews
+from gnomon.services.run_now import RunNow
+from gnomon.services.runs import Runs
+from gnomon.services.schedules import Schedules
+from gnomon.services.sessions import Sessions
+from gnomon.services.teams import Teams
+from gnomon.settings import Settings, inventory
+from gnomon.stores import migrations
+from gnomon.wiring.databases import Link
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the services of one process are built over."""
+
+    settings: Settings
+    clock: Clock
+    entropy: Entropy
+    mint: Mint
+    link: Link
+    engine: Engine
+    pausing: Pausing
+    dispatches: bool
+
+
+def build_services(parts: Parts, operator_token: str | None) -> Services:
+    """Every service; ``operator_token`` is taken by the keys as one that may do everything."""
+    database, clock, mint, signal = parts.link.database, parts.clock, parts.mint, parts.link.signal
+    settings, entropy = parts.settings, parts.entropy
+
+    def check(spec: RuntimeSpec) -> list[Fault]:
+        return check_runtime(spec, allow_private=settings.allow_private_targets)
+
+    schedules = Schedules(database=database, mint=mint, signal=signal)
+    agents = Agents(database, clock, mint, entropy, signal, check_runtime=check)
+    teams = Teams(database, clock, mint, signal)
+    calendars = Calendars(database, clock, mint, signal, on_changed=realign_users)
+    return Services(
+        agents=agents,
+        teams=teams,
+        calendars=calendars,
+        api_keys=ApiKeys(database, clock, mint, entropy, operator_token=operator_token),
+        sessions=Sessions(database),
+        audit_log=AuditLog(database),
+        previews=Previews(database),
+        schedules=schedules,
+        pausing=parts.pausing,
+        run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
+        runs=Runs(database=database, signal=signal, closing=parts.engine.closing),
+        explain=Explain(database=database),
+        apply=Apply(
+            database=database,
+            signal=signal,
+            parts=all_parts(
+                calendar_service=calendars,
+                agent_service=agents,
+                team_service=teams,
+                schedule_service=schedules,
+            ),
+        ),
+        settings=lambda: [asdict(entry) for entry in inventory(settings)],
+        readiness=_readiness(parts),
+    )
+
+
+def _readiness(parts: Parts) -> Readiness:
+    """Look at what OPS-5a names, in the words of the HTTP edge."""
+    health = Health(
+        database=parts.link.database,
+        clock=parts.clock,
+        tick_seconds=parts.settings.tick_seconds,
+        dispatches=parts.dispatches,
+        last_tick=parts.engine.last_tick,
+        zone_data=zone_data_version(),
+        migration=migrations.load("sqlite")[-1].number,
+        hears=parts.link.hears,
+    )
+
+    async def readiness() -> list[Check]:
+        return [Check(vital.name, vital.ok, vital.detail) for vital in await health.vitals()]
+
+    return readiness
