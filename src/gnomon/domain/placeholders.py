@@ -5,6 +5,7 @@ was put in is never looked at again.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,12 +25,21 @@ class SlotFacts:
     run_count: int
 
 
+def named(template: str) -> list[str]:
+    """What the placeholders of a template name, in order, each once."""
+    if "{{" not in template:
+        return []
+    return list(dict.fromkeys(match.strip() for match in _PLACEHOLDER.findall(template)))
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """The template with the values put in, in one pass; a name without a value stays as it is written."""
+    return _PLACEHOLDER.sub(lambda match: values.get(match.group(1).strip(), match.group(0)), template)
+
+
 def unknown(query: str) -> list[str]:
     """The placeholders of a query that mean nothing here, in order, each once."""
-    if "{{" not in query:
-        return []
-    found = (match.strip() for match in _PLACEHOLDER.findall(query))
-    return [name for name in dict.fromkeys(found) if name not in NAMES]
+    return [name for name in named(query) if name not in NAMES]
 
 
 def uses_slot(query: str) -> bool:
@@ -47,4 +57,4 @@ def resolve(query: str, facts: SlotFacts) -> str:
         "lastRunAt": "" if facts.last_run_at is None else rfc3339(facts.last_run_at),
         "runCount": str(facts.run_count),
     }
-    return _PLACEHOLDER.sub(lambda match: values.get(match.group(1).strip(), match.group(0)), query)
+    return fill(query, values)
