@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnomon.domain.errors import Invalid
-from gnomon.edges.http.bodies import DEPTH, parse
+from gnomon.edges.json_input import DEPTH, parse
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 VALUES = st.recursive(

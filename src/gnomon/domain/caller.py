@@ -37,6 +37,16 @@ class Caller:
                 data={"scope": scope},
             )
 
+    def bound(self) -> Refused:
+        """What a key that is bound to a target is told by whatever is not that target's invocation (SEC-3)."""
+        assert self.target is not None
+        kind, name = self.target.kind.value, self.target.id
+        return Refused(
+            f"This key is bound to the {kind} {name}: it can invoke it and nothing else.",
+            code="key_bound",
+            data={"target": {"kind": kind, "id": name}},
+        )
+
 
 def system(actor: str) -> Caller:
     """The centre itself, or a person at its machine: the command line, the first start."""

@@ -1,6 +1,6 @@
 """Who may call a route: each one declares its scope here, and a test walks all routes to see that it does (SEC-1).
 
-The key comes in the Authorization header and nowhere else. Knows no noun; what a key is, ``services.api_keys`` knows.
+Knows no noun; how a key comes, ``edges.bearer`` knows, and what it is, ``services.api_keys``.
 """
 
 from typing import Any
@@ -10,14 +10,12 @@ from starlette.requests import Request
 
 from gnomon.domain.api_key import seal_of
 from gnomon.domain.caller import Caller
-from gnomon.domain.errors import Fault, Invalid, Refused, Unauthenticated
+from gnomon.domain.errors import Fault, Invalid
 from gnomon.domain.scopes import Scope
+from gnomon.edges.bearer import bearer, refuse_key_in_query
 
 JSON = "application/json"
 _PROBLEM = "application/problem+json"
-_KEY_NAMES = frozenset(
-    {"key", "api_key", "apikey", "api-key", "access_token", "token", "authorization", "bearer"}
-)
 
 
 class Requires:
@@ -34,20 +32,15 @@ class Requires:
 
     async def __call__(self, request: Request) -> Caller:
         """The caller, once everything about the request but its body is in order."""
-        _refuse_key_in_query(request)
-        text = _bearer(request)
+        refuse_key_in_query(request.query_params)
+        text = bearer(request.headers.getlist("authorization"))
         caller: Caller = await request.app.state.services.api_keys.authenticate(text)
         request.state.caller = caller
         request.state.seal = seal_of(text)
         if caller.target is None:
             caller.require(self.scope)
         elif not self._bound_keys:
-            raise Refused(
-                f"This key is bound to the {caller.target.kind.value} {caller.target.id}: it can invoke it and nothing "
-                "else.",
-                code="key_bound",
-                data={"target": {"kind": caller.target.kind.value, "id": caller.target.id}},
-            )
+            raise caller.bound()
         _refuse_unknown_parameters(request)
         if not accepts(request.headers.get("accept"), (*self._offers, _PROBLEM)):
             raise Invalid(f"This answers in {' or '.join(self._offers)}.", code="not_acceptable")
@@ -98,27 +91,6 @@ def _quality(parameters: list[str]) -> float:
             except ValueError:
                 return 1.0
     return 1.0
-
-
-def _bearer(request: Request) -> str:
-    given = request.headers.getlist("authorization")
-    if not given:
-        raise Unauthenticated("This needs an API key: send Authorization: Bearer KEY.", code="key_missing")
-    if len(given) > 1:
-        raise Unauthenticated("There are two Authorization headers; send one.", code="key_ambiguous")
-    scheme, _, text = given[0].strip().partition(" ")
-    if scheme.lower() != "bearer" or not text.strip():
-        raise Unauthenticated("The Authorization header must read: Bearer KEY.", code="key_missing")
-    return text.strip()
-
-
-def _refuse_key_in_query(request: Request) -> None:
-    if any(name.lower() in _KEY_NAMES for name in request.query_params):
-        raise Unauthenticated(
-            "A key must not stand in an address, where logs and histories keep it: send it in the Authorization "
-            "header, and replace this one if it was real.",
-            code="key_in_query",
-        )
 
 
 def _refuse_unknown_parameters(request: Request) -> None:
