@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gnomon.stores import runs
+from gnomon.domain.instants import from_micros
+from gnomon.stores import runs, sessions
 from gnomon.stores.database import Database, Row, UniqueViolation, Value
 from gnomon.stores.runs import NewRun
 from gnomon.testing.clock import FrozenClock
@@ -65,9 +66,9 @@ async def test_a_run_is_born_queued_with_its_session_and_its_turn(database: Data
     assert (row["owner"], row["claim_id"], row["lease_until"], row["started_at"], row["attempt_at"]) == (
         None,
     ) * 5
-    assert await execute(database, "SELECT id, created_at FROM sessions") == [
-        {"id": "ses_1", "created_at": AT}
-    ]
+    session = await database.read(lambda tx: sessions.find(tx, "ses_1"))
+    assert session is not None
+    assert (session.created_at, session.turn_count) == (from_micros(AT), 1)
     turn = await one(database, "turns", run_id="run_1")
     assert (turn["session_id"], turn["query"], turn["output"]) == ("ses_1", "go", None)
 
@@ -94,12 +95,12 @@ async def test_a_run_that_waits_is_claimable_by_nobody(database: Database) -> No
     assert await database.read(runs.next_claimable) is None
 
 
-async def test_runs_that_share_a_session_share_one_row_of_it(database: Database) -> None:
+async def test_runs_that_share_a_session_add_their_turns_to_it(database: Database) -> None:
     """SCH-7."""
     await insert(database, NEW, replace(NEW, id="run_2"))
     await insert(database, replace(NEW, id="run_3"))
-    assert len(await execute(database, "SELECT * FROM sessions")) == 1
-    assert len(await execute(database, "SELECT * FROM turns")) == 3
+    found = await database.read(lambda tx: sessions.turns(tx, "ses_1", "", 9))
+    assert [turn.run_id for turn in found] == ["run_1", "run_2", "run_3"]
 
 
 async def test_a_run_is_there_once_and_a_second_leaves_nothing_behind(database: Database) -> None:
@@ -108,7 +109,7 @@ async def test_a_run_is_there_once_and_a_second_leaves_nothing_behind(database: 
     with pytest.raises(UniqueViolation):
         await insert(database, replace(NEW, id="run_2", session_id="ses_2"), NEW)
     assert [row["id"] for row in await execute(database, "SELECT id FROM runs")] == ["run_1"]
-    assert [row["id"] for row in await execute(database, "SELECT id FROM sessions")] == ["ses_1"]
+    assert [row["run_id"] for row in await execute(database, "SELECT run_id FROM turns")] == ["run_1"]
 
 
 # --- order ----------------------------------------------------------------------------------------------------------

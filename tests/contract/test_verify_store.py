@@ -48,6 +48,7 @@ async def test_each_table_is_read_and_judged(database: Database) -> None:
     change = {"schedule_id": SCHEDULE, "seq": 2, "at": AT, "status": "active", "changed_by": "ana"}
     await add(database, "status_changes", change)
     await add(database, "occurrences", OCCURRENCE, schedule_id="sch_none")
+    await add_turn(database, session_id="ses_0", run_id="run_0")
     attempt = {"run_id": "run_0", "fence": 1, "number": 1, "outcome": "failed"}
     await add(database, "attempts", attempt)
     await add(

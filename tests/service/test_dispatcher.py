@@ -109,7 +109,7 @@ async def test_a_crash_inside_the_transaction_leaves_none_of_it(
         patch.setattr(audit, "append_many", broken)
         with pytest.raises(Unavailable):
             await house.dispatch()
-    for table in ("occurrences", "runs", "sessions", "turns", "audit"):
+    for table in ("occurrences", "runs", "turns", "audit"):
         assert await house.rows(f"SELECT * FROM {table}") == [], table
     assert (await house.schedule(sid))["next_fire_at"] == to_micros(START)
     assert house.engine.runner.places == house.pace.concurrency, "the reserved places came back"

@@ -375,11 +375,6 @@ RUNS = [
         shows=_I.FENCE_AHEAD,
     ),
     damage(
-        "a turn has no session",
-        "DELETE FROM sessions WHERE id IN (SELECT session_id FROM schedules WHERE id = {fixed})",
-        shows={_I.STRAY_ROWS: 2},
-    ),
-    damage(
         "an attempt has no run",
         "UPDATE attempts SET run_id = 'run_0' WHERE outcome = 'lost'",
         shows={_I.STRAY_ROWS: 1, _I.ATTEMPTS_WRONG: 1},

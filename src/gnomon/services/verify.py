@@ -124,8 +124,7 @@ async def _strays(tx: Tx) -> AsyncIterator[Breach]:
         rows = (At("runs", row["first_run"]), At("runs", row["last_run"]))
         yield Breach(Invariant.RUN_WITHOUT_SLOT, sentence, rows)
     async for row in verify.stray_turns(tx):
-        what = "session" if row["session"] is None else "run"
-        sentence = f"A turn of run {row['run_id']} in session {row['session_id']} has no {what}."
+        sentence = f"A turn of run {row['run_id']} in session {row['session_id']} has no run."
         yield Breach(Invariant.STRAY_ROWS, sentence, (At("turns", f"{row['session_id']} {row['run_id']}"),))
     for noun in ("attempts", "checkpoints", "events"):
         async for row in verify.strays(tx, noun):

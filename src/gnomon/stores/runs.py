@@ -17,7 +17,7 @@ Parameters = Mapping[str, Value]
 
 @dataclass(slots=True)  # not frozen: one is made for each slot of each batch, and freezing doubles the cost
 class NewRun:
-    """A run to insert with its turn, and its session where that is new. Instants are microseconds.
+    """A run to insert with its turn, in a session that may be new. Instants are microseconds.
 
     With ``owner`` it is born claimed: running under ``fence``, its lease stamped by the database's clock.
     """
@@ -80,7 +80,7 @@ def _inserted(run: NewRun) -> Parameters:
 
 
 async def insert(tx: Tx, runs: Sequence[NewRun]) -> None:
-    """Insert runs, each with its turn (the seed of its checkpoints) and, where it is new, its session (DSP-5)."""
+    """Insert runs, each with its turn: the seed of its checkpoints, and a session with the first of them (DSP-5)."""
     await tx.later("runs.insert", [_inserted(run) for run in runs])
 
 

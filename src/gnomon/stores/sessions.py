@@ -11,7 +11,7 @@ async def find(tx: Tx, session_id: str) -> Session | None:
     if row is None:
         return None
     return Session(
-        row["id"], from_micros(row["created_at"]), row["turn_count"], maybe_instant(row["last_at"])
+        session_id, from_micros(row["created_at"]), row["turn_count"], maybe_instant(row["last_at"])
     )
 
 
@@ -41,5 +41,6 @@ async def erase(tx: Tx, session_id: str) -> bool:
     await tx.run("sessions.erase_attempts", id=session_id)
     await tx.run("sessions.erase_last_errors", id=session_id)
     await tx.run("sessions.erase_runs", id=session_id)
-    await tx.run("sessions.erase_turns", id=session_id)
-    return await tx.one("sessions.erase", id=session_id) is not None
+    turns = await tx.run("sessions.erase_turns", id=session_id)
+    row = await tx.one("sessions.erase", id=session_id)
+    return turns > 0 or row is not None

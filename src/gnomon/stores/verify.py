@@ -72,7 +72,7 @@ def twice_erased(tx: Tx) -> AsyncIterator[Row]:
 
 
 def stray_turns(tx: Tx) -> AsyncIterator[Row]:
-    """Turns without their run, or without their session."""
+    """Turns without their run."""
     return _pages(
         tx,
         "verify.stray_turns",

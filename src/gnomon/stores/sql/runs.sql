@@ -9,9 +9,7 @@
 -- rows: revision int, nominal_fire_at int, session_id text, own_session int, query text, scheduled_for int,
 -- rows: claimable_at int, waits_for text, parallel int, lease_seconds int, owner text, claim_id text, fence int,
 -- rows: attempt int, trace_id text, invoked_by text, api_key_id text, source text, dedup_key text
-INSERT INTO sessions (id, created_at)
-SELECT DISTINCT :session_id, now_us() FROM @rows WHERE true
-ON CONFLICT (id) DO NOTHING;
+-- a session is there with its first turn: it needs no row of its own
 INSERT INTO turns (session_id, run_id, query, created_at)
 SELECT :session_id, :id, :query, now_us() FROM @rows;
 INSERT INTO runs (

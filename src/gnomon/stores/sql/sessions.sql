@@ -1,11 +1,12 @@
 -- Sessions as people read and erase them; the turns themselves are written with the runs (RUN-9, RUN-12).
 
 -- name: find
+-- a session is there by its turns, or by the row that a schedule's own has before the first of them
 SELECT
-    id, created_at,
-    (SELECT count(*) FROM turns WHERE session_id = :id) AS turn_count,
-    (SELECT max(coalesce(answered_at, created_at)) FROM turns WHERE session_id = :id) AS last_at
-FROM sessions WHERE id = :id;
+    coalesce((SELECT created_at FROM sessions WHERE id = :id), min(created_at)) AS created_at,
+    count(*) AS turn_count, max(coalesce(answered_at, created_at)) AS last_at
+FROM turns WHERE session_id = :id
+HAVING count(*) > 0 OR EXISTS (SELECT 1 FROM sessions WHERE id = :id);
 
 -- name: turns
 SELECT run_id, query, output, created_at, answered_at FROM turns

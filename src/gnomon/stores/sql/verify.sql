@@ -105,11 +105,10 @@ ORDER BY r.schedule_id, r.nominal_fire_at
 LIMIT :limit;
 
 -- name: stray_turns
-SELECT t.session_id, t.run_id, r.id AS run, s.id AS session
+SELECT t.session_id, t.run_id
 FROM turns AS t
 LEFT JOIN runs AS r ON r.id = t.run_id AND coalesce(r.session_id, 'ses_' || substr(r.id, 5)) = t.session_id
-LEFT JOIN sessions AS s ON s.id = t.session_id
-WHERE (r.id IS NULL OR s.id IS NULL)
+WHERE r.id IS NULL
   AND t.session_id >= :after AND (t.session_id > :after OR t.run_id > :after_run)
 ORDER BY t.session_id, t.run_id
 LIMIT :limit;
