@@ -33,3 +33,8 @@ def maybe_instant(micros: int | None) -> datetime | None:
 def rfc3339(instant: datetime) -> str:
     """RFC 3339 in UTC with ``Z``, microseconds only where there are some (CONTRACT, forms)."""
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def maybe_rfc3339(instant: datetime | None) -> str | None:
+    """``rfc3339`` where the instant may be missing."""
+    return None if instant is None else rfc3339(instant)
