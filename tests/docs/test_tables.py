@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from gnomon.adapters.metrics import ProcessCollector
 from gnomon.cadence import Cadence, between, preview
+from gnomon.domain import dedup
 from gnomon.domain.instants import SECOND, rfc3339
 from gnomon.domain.misfire import Due, Start, decide
 from gnomon.domain.placeholders import NAMES
@@ -111,8 +112,18 @@ def test_every_status_of_a_schedule_is_told() -> None:
 
 
 def test_every_placeholder_is_told() -> None:
-    told = [row[0] for row in rows("docs/guide/schedules.md", "in `query` and `dedup_key`")]
+    told = [row[0] for row in rows("docs/guide/schedules.md", "in `query`")]
     assert told == [f"`{{{{{name}}}}}`" for name in NAMES]
+
+
+def test_every_name_of_a_dedup_key_is_told_with_what_it_becomes() -> None:
+    """IDM-1."""
+    told = rows("docs/guide/idempotency.md", "in `dedup_key`")
+    names = [name.strip("`{}") for cells, _ in told for name in cells.split(", ")]
+    assert names == list(dedup.known(dedup.Loop.SCHEDULE))
+    for cells, becomes in told[: len(dedup.SLOT_NAMES)]:
+        key = dedup.render(cells.strip("`"), datetime(2026, 11, 29, 8, tzinfo=UTC), "Europe/Berlin")
+        assert becomes.startswith(f"`{key}`, ")
 
 
 def test_every_metric_is_told() -> None:

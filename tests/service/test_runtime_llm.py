@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pydantic_ai
 import pytest
 from pydantic_ai import exceptions as errors
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
@@ -69,6 +70,24 @@ def test_the_test_model_answers_offline_tgt_1() -> None:
     assert run(spec=LlmRuntime("test", None, {"output_text": "said"})) == Result(
         "said", Usage(1, found.usage.input_tokens, 1)
     )
+
+
+def test_what_names_the_effect_is_in_the_run_s_metadata_idm_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the library calls on the way can name the effect."""
+
+    seen: list[Any] = []
+    asked = pydantic_ai.Agent.run
+
+    async def watched(*given: Any, **named: Any) -> Any:
+        seen.append(named["metadata"])
+        return await asked(*given, **named)
+
+    monkeypatch.setattr(pydantic_ai.Agent, "run", watched)
+    run(lambda messages, info: reply("yes"), dedup_key="brief-2026-11-29", attempt=2)
+    [metadata] = seen
+    assert metadata["gnomon.dedup_key"] == "brief-2026-11-29"
+    assert metadata["gnomon.attempt"] == 2
+    assert set(metadata) >= {"gnomon.run_id", "gnomon.fence", "gnomon.idempotency_key"}
 
 
 def test_the_sessions_messages_come_before_the_query_tgt_1() -> None:

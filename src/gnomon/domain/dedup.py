@@ -86,9 +86,25 @@ def render(
     return placeholders.fill(template, _values(nominal, zone, payload, names) | dict(own or {}))
 
 
-def of_slot(schedule_id: str, nominal: datetime) -> str:
-    """The key of a slot whose schedule declares none: ``DEFAULT``, rendered."""
+def of_schedule(schedule_id: str, last_run_at: datetime | None, run_count: int) -> dict[str, str]:
+    """What names a schedule in its key, as ``render`` takes it."""
+    last = "" if last_run_at is None else rfc3339(last_run_at)
+    return {"schedule_id": schedule_id, "lastRunAt": last, "runCount": str(run_count)}
+
+
+def of_run(kept: str | None, schedule_id: str | None, nominal: datetime | None) -> str | None:
+    """A run's key: the one it keeps, else its slot's, which is ``DEFAULT`` rendered; none without either (IDM-3).
+
+    It is worked out here instead of being kept, since it says nothing that the run's row doesn't say already.
+    """
+    if kept is not None or schedule_id is None or nominal is None:
+        return kept
     return f"{schedule_id}/{rfc3339(nominal)}"
+
+
+def of_node(key: str | None, node_id: str) -> str | None:
+    """The key of one node of a team: two nodes are two effects, and the second must not find the first's name."""
+    return None if key is None else f"{key}/{node_id}"
 
 
 def names_slot(template: str) -> bool:

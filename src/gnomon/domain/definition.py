@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gnomon.cadence import Cadence, CadenceError
-from gnomon.domain import placeholders, scopes
+from gnomon.cadence import Cadence
+from gnomon.domain import dedup, placeholders, scopes
 from gnomon.domain.agent import TIMEOUT_SECONDS
+from gnomon.domain.cadence_form import read_cadence
 from gnomon.domain.errors import Fault, Invalid
 from gnomon.domain.form import Form
 from gnomon.domain.ids import Kind, is_id, is_slug
@@ -72,7 +73,6 @@ READ_ONLY = (
     "updated_at",
     "updated_by",
 )
-DEDUP_KEY_CHARACTERS = (1, 500)
 MOST_SCOPES = 50
 _EMAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?")
 _DEFAULT = Definition("", Target(TargetKind.AGENT, ""), Cadence.parse({"unit": "day", "at": "00:00"}))
@@ -114,7 +114,7 @@ def read(given: object) -> Draft:
         raise Invalid([Fault("", "a schedule is an object")])
     form = Form(given)
     form.only(FIELDS, READ_ONLY)
-    target, cadence = _target(form), _cadence(form)
+    target, cadence = _target(form), read_cadence(form)
     default = _DEFAULT
     definition = Definition(
         name=form.text("name", *NAME_CHARACTERS, required=True) or "",
@@ -136,10 +136,8 @@ def read(given: object) -> Draft:
         jitter_seconds=_integer(form, "jitter_seconds", JITTER_SECONDS, 0),
         invoke_as=_email(form),
         scopes=_scopes(form),
-        dedup_key=form.text("dedup_key", *DEDUP_KEY_CHARACTERS),
+        dedup_key=_dedup_key(form),
     )
-    _template(form, "query", definition.query)
-    _template(form, "dedup_key", definition.dedup_key or "")
     _together(form, definition)
     return Draft(definition, tuple(form.faults))
 
@@ -222,19 +220,6 @@ def _target(form: Form) -> Target | None:
     return None if kind is None or name is None else Target(TargetKind(kind), name)
 
 
-def _cadence(form: Form) -> Cadence | None:
-    value = form.given.get("cadence")
-    if value is None:
-        form.fault("cadence", "is required")
-        return None
-    try:
-        return Cadence.parse(value)
-    except CadenceError as error:
-        for fault in error.faults:
-            form.fault(f"cadence.{fault.field}" if fault.field else "cadence", fault.message)
-        return None
-
-
 def _retry(form: Form) -> RetryPolicy:
     default = RetryPolicy()
     inner = form.part("retry")
@@ -256,14 +241,17 @@ def _query(form: Form) -> str:
         query.encode()
     except UnicodeEncodeError:
         form.fault("query", "holds half a character (a lone surrogate)")
+    for name in placeholders.unknown(query):  # refused when it is saved (SCH-6)
+        known = ", ".join(f"{{{{{known}}}}}" for known in placeholders.NAMES)
+        form.fault("query", f"unknown placeholder {{{{{name[:60]}}}}}; known are {known}")
     return query
 
 
-def _template(form: Form, field: str, text: str) -> None:
-    """A template over the slot: what it names must be known when it is saved (SCH-6, IDM-1)."""
-    for name in placeholders.unknown(text):
-        known = ", ".join(f"{{{{{known}}}}}" for known in placeholders.NAMES)
-        form.fault(field, f"unknown placeholder {{{{{name[:60]}}}}}; known are {known}")
+def _dedup_key(form: Form) -> str | None:
+    found = form.text("dedup_key", *dedup.TEMPLATE_CHARACTERS)
+    for fault in dedup.check(found, dedup.Loop.SCHEDULE) if found is not None else ():
+        form.fault(fault.field, fault.message)
+    return found
 
 
 def _session_id(form: Form) -> str | None:

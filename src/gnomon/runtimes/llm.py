@@ -68,6 +68,7 @@ class LlmTargets:
                 model_settings=settings or None,
                 usage=usage,
                 usage_limits=_limits(library, invocation.limits),
+                metadata=_names(invocation),
                 infer_name=False,
             )
         except Exception as error:
@@ -141,6 +142,17 @@ def _history(library: _Library, messages: tuple[Message, ...]) -> list[Any]:
         else said.ModelRequest(parts=[said.UserPromptPart(message.content)])
         for message in messages
     ]
+
+
+def _names(invocation: Invocation) -> dict[str, object]:
+    """What names this attempt and its effect, for whatever the library calls on the way (IDM-3)."""
+    return {
+        "gnomon.run_id": invocation.run_id,
+        "gnomon.attempt": invocation.attempt,
+        "gnomon.fence": invocation.fence,
+        "gnomon.idempotency_key": invocation.idempotency_key,
+        "gnomon.dedup_key": invocation.dedup_key or "",
+    }
 
 
 def _limits(library: _Library, limits: Limits) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 
+from gnomon.domain import dedup
 from gnomon.domain.agent import Agent, RuntimeSpec
 from gnomon.domain.grant import Grant
 from gnomon.domain.instants import SECOND, maybe_instant
@@ -63,6 +64,7 @@ class Invoker:
         if grant.continues_session or grant.resolved.team is not None:
             messages, done = await self._database.read(lambda tx: _memory(tx, grant))
         agent = grant.resolved.agent
+        nominal = maybe_instant(grant.nominal_fire_at)
         invocation = Invocation(
             run_id=grant.run_id,
             attempt=grant.attempt,
@@ -70,8 +72,8 @@ class Invoker:
             idempotency_key=grant.run_id,
             query=grant.query,
             deadline=deadline,
-            dedup_key=grant.dedup_key,
-            nominal_fire_at=maybe_instant(grant.nominal_fire_at),
+            dedup_key=dedup.of_run(grant.dedup_key, grant.schedule_id, nominal),
+            nominal_fire_at=nominal,
             session_id=grant.session_id,
             messages=messages,
             traceparent=traceparent(grant.trace_id, grant.run_id, grant.attempt),
@@ -110,6 +112,7 @@ class Invoker:
                 prepared.invocation,
                 query=query,
                 idempotency_key=f"{grant.run_id}/{node.id}",
+                dedup_key=dedup.of_node(prepared.invocation.dedup_key, node.id),
                 limits=agent.limits,
             )
             reporter.progress(f"node {node.id}: started")

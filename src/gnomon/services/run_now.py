@@ -4,7 +4,7 @@ A run that a person starts has no slot: it takes none away, and no streak and no
 """
 
 from gnomon.cadence import CadenceError
-from gnomon.domain import placeholders
+from gnomon.domain import dedup, placeholders
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Conflict, RunInFlight
 from gnomon.domain.ids import Kind, sibling
@@ -127,7 +127,6 @@ class RunNow:
         )
         run_id = self._mint.make(Kind.RUN)
         fixed = definition.session_mode is SessionMode.FIXED
-        dedup_key = definition.dedup_key
         return NewRun(
             id=run_id,
             trigger=Trigger.MANUAL,
@@ -148,8 +147,22 @@ class RunNow:
             invoked_by=by,
             api_key_id=api_key_id,
             source=source,
-            dedup_key=None if dedup_key is None else placeholders.resolve(dedup_key, facts),
+            dedup_key=_dedup_key(schedule, now),
         )
+
+
+def _dedup_key(schedule: Schedule, now: int) -> str:
+    """The key of a run by hand: its schedule's, with the instant asked for in the place of the slot (IDM-1).
+
+    So a report that exists for today is not made a second time, and a schedule without a key of its own gives each
+    run by hand another.
+    """
+    template = schedule.definition.dedup_key or dedup.DEFAULT
+    own = dedup.of_schedule(schedule.id, schedule.last_fire_at, schedule.run_count)
+    try:
+        return dedup.render(template, from_micros(now), schedule.definition.cadence.zone, own=own)
+    except KeyError:  # its zone is known no more: set aside, and it may still be run by hand
+        return dedup.render(template, from_micros(now), "UTC", own=own)
 
 
 async def _local_date(tx: Tx, schedule: Schedule, now: int) -> str:

@@ -228,7 +228,7 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
         owner=owner,
         claim_id=claim_id if owner is not None else None,
         fence=fence,
-        dedup_key=slot_rows.resolved(row["dedup_key"], row, slot, holidays) if row["dedup_key"] else None,
+        dedup_key=slot_rows.dedup_key(row, slot),
     )
     advance = slot_rows.advance(row, decision) | {
         "fired_at": slot.nominal,

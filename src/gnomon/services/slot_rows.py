@@ -6,7 +6,7 @@ Pure over their arguments; which of them a scan writes is ``slot_plan``'s affair
 from datetime import date
 
 from gnomon.cadence import Cadence, preview
-from gnomon.domain import placeholders
+from gnomon.domain import dedup, placeholders
 from gnomon.domain.audit import Action
 from gnomon.domain.grant import Grant
 from gnomon.domain.instants import from_micros, maybe_instant
@@ -85,7 +85,7 @@ def entries(row: Row, slot: Slot, run: NewRun) -> tuple[NewEntry, ...]:
 
 
 def resolved(template: str, row: Row, slot: Slot, holidays: frozenset[date]) -> str:
-    """A query or a dedup key with the slot put in (SCH-6, IDM-1)."""
+    """A query with the slot put in (SCH-6)."""
     if not placeholders.uses_slot(template):
         return template
     cadence = Cadence.from_stored(row["cadence"])
@@ -100,6 +100,17 @@ def resolved(template: str, row: Row, slot: Slot, holidays: frozenset[date]) -> 
         run_count=row["run_count"],
     )
     return placeholders.resolve(template, facts)
+
+
+def dedup_key(row: Row, slot: Slot) -> str | None:
+    """The key of a slot's effect as its run keeps it; none where the schedule declares none (IDM-1)."""
+    template: str | None = row["dedup_key"]
+    if template is None:
+        return None
+    own = dedup.of_schedule(row["id"], maybe_instant(row["last_fire_at"]), row["run_count"])
+    return dedup.render(
+        template, from_micros(slot.nominal), Cadence.from_stored(row["cadence"]).zone, own=own
+    )
 
 
 def grant(row: Row, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from gnomon.domain import dedup
 from gnomon.domain.filters import RunFilter, RunPlace
 from gnomon.domain.ids import Kind, sibling
 from gnomon.domain.instants import from_micros, maybe_instant
@@ -215,6 +216,7 @@ def _run(row: Row, earlier: list[Attempt]) -> Run:
                 error=_error(row),
             )
         )
+    nominal = maybe_instant(row["nominal_fire_at"])
     return Run(
         id=row["id"],
         trigger=Trigger(row["trigger_kind"]),
@@ -222,7 +224,7 @@ def _run(row: Row, earlier: list[Attempt]) -> Run:
         target=Target(TargetKind(row["target_kind"]), row["target_id"]),
         schedule_id=row["schedule_id"],
         revision=row["revision"],
-        nominal_fire_at=maybe_instant(row["nominal_fire_at"]),
+        nominal_fire_at=nominal,
         session_id=_session_id(row),
         scheduled_for=from_micros(row["scheduled_for"]),
         started_at=maybe_instant(row["started_at"]),
@@ -242,7 +244,7 @@ def _run(row: Row, earlier: list[Attempt]) -> Run:
         api_key_id=row["api_key_id"],
         source=row["source"],
         idempotency_key=row["id"],
-        dedup_key=row["dedup_key"],
+        dedup_key=dedup.of_run(row["dedup_key"], row["schedule_id"], nominal),
     )
 
 

@@ -3,6 +3,7 @@
 from support.mutations import Mutant, in_query
 
 _DEDUP = "tests/service/test_dedup.py::"
+_KEYS = "tests/service/test_dedup_keys.py::"
 _STORE = "tests/contract/test_named_stores.py::"
 _AUTH = "tests/e2e/http/test_auth.py::"
 
@@ -20,6 +21,27 @@ MUTANTS = (
         "if kept.fingerprint != once.fingerprint:",
         "if False:",
         _DEDUP + "test_another_body_is_refused_and_nothing_happens",
+    ),
+    Mutant(
+        "two nodes of a team are two effects",
+        "services/invoking.py",
+        "                dedup_key=dedup.of_node(prepared.invocation.dedup_key, node.id),\n",
+        "",
+        _KEYS + "test_each_node_of_a_team_has_a_key_of_its_own",
+    ),
+    Mutant(
+        "a run without a declared key has its slot for one",
+        "services/invoking.py",
+        "dedup_key=dedup.of_run(grant.dedup_key, grant.schedule_id, nominal),",
+        "dedup_key=grant.dedup_key,",
+        _KEYS + "test_a_schedule_without_a_key_gives_each_run_its_slot",
+    ),
+    Mutant(
+        "an hour that comes twice is two names",
+        "domain/dedup.py",
+        "{local.hour:02}{offset_text(offset)}",
+        "{local.hour:02}",
+        "tests/unit/domain/test_dedup.py::test_an_hour_that_comes_twice_is_two_hours",
     ),
     in_query(
         "agents.update",

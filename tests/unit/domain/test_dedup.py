@@ -4,7 +4,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gnomon.domain.dedup import DEFAULT, MOST_CHARACTERS, Loop, check, known, names_slot, of_slot, render
+from gnomon.domain.dedup import (
+    DEFAULT,
+    MOST_CHARACTERS,
+    Loop,
+    check,
+    known,
+    names_slot,
+    of_node,
+    of_run,
+    of_schedule,
+    render,
+)
 
 AT = datetime(2027, 1, 3, 23, 30, tzinfo=UTC)  # a Sunday in UTC, Monday of the next ISO week in Berlin
 PAYLOAD = {
@@ -119,8 +130,17 @@ def test_what_was_put_in_is_never_expanded_again() -> None:
 def test_a_schedule_without_a_key_has_its_slot_for_one() -> None:
     """IDM-1, IDM-3: no run of a schedule is without a key, and no two slots share one."""
     assert check(DEFAULT, Loop.SCHEDULE) == []
-    assert of_slot("sch_1", AT) == render(DEFAULT, AT, "Asia/Kolkata", own={"schedule_id": "sch_1"})
-    assert of_slot("sch_1", AT) == "sch_1/2027-01-03T23:30:00Z"
+    own = of_schedule("sch_1", None, 0)
+    assert of_run(None, "sch_1", AT) == render(DEFAULT, AT, "Asia/Kolkata", own=own)
+    assert of_run(None, "sch_1", AT) == "sch_1/2027-01-03T23:30:00Z"
+
+
+def test_a_run_keeps_its_own_key_and_one_without_a_slot_has_none_made_up() -> None:
+    """IDM-3."""
+    assert of_run("k", "sch_1", AT) == "k"
+    assert of_run(None, "sch_1", None) is None
+    assert of_run(None, None, AT) is None
+    assert (of_node("k", "a"), of_node(None, "a")) == ("k/a", None)
 
 
 def test_a_label_is_told_from_a_template_over_the_slot() -> None:

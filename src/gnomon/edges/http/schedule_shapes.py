@@ -41,7 +41,10 @@ class _Fields(Written):
     invoke_as: str | None = Field(None, max_length=254, description="The e-mail address of a known principal")
     scopes: list[str] | None = Field(None, max_length=50)
     dedup_key: str | None = Field(
-        None, min_length=1, max_length=500, description="A template, as the query is"
+        None,
+        min_length=1,
+        max_length=500,
+        description="The name under which a slot's effect exists once: a template over the slot, as report-{{date}}",
     )
 
 
