@@ -104,16 +104,16 @@ async def stranded(tx: Tx, timeout_us: int, calm_us: int | None, limit: int) -> 
     return await tx.all("instances.stranded", timeout_us=timeout_us, calm_us=calm_us, limit=limit)
 
 
-async def choose(tx: Tx, role: str, *, run_id: str | None = None) -> Row | None:
+async def choose(tx: Tx, role: str, *, run_id: str | None = None, but: str = "") -> Row | None:
     """Take a place at the least recently used connected instance of a role that has room (JOB-2).
 
     What takes the place has to be written in the same transaction (``Database.write``). An instance that has a push of
-    ``run_id`` already is left out.
+    ``run_id`` already is left out, and so is the instance ``but``.
 
     Returns:
         Its id, epoch and server; ``None`` where nobody has room.
     """
-    return await tx.one("instances.choose", role=role, run_id=run_id)
+    return await tx.one("instances.choose", role=role, run_id=run_id, but=but)
 
 
 def _instance(row: Row) -> Instance:

@@ -29,19 +29,25 @@ RETURNING id;
 
 -- name: find
 SELECT
-    i.*, (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL) AS in_flight
+    i.*,
+    (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
+    + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL) AS in_flight
 FROM instances AS i
 WHERE i.id = :id;
 
 -- name: find_named
 SELECT
-    i.*, (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL) AS in_flight
+    i.*,
+    (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
+    + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL) AS in_flight
 FROM instances AS i
 WHERE i.role = :role AND i.name = :name;
 
 -- name: page
 SELECT
-    i.*, (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL) AS in_flight
+    i.*,
+    (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
+    + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL) AS in_flight
 FROM instances AS i
 WHERE i.id > :after
   AND (CAST(:role AS TEXT) IS NULL OR i.role = :role)
@@ -101,8 +107,10 @@ UPDATE instances SET last_chosen_at = now_us()
 WHERE id = (
     SELECT i.id FROM instances AS i
     WHERE i.role = :role AND i.status = 'online' AND i.server IS NOT NULL
+      AND i.id <> :but
       AND i.max_in_flight > (
-        SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL
+        (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
+        + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL)
       )
       -- two nodes of one run are never at one instance at once: its answers name the run and the fence
       AND NOT EXISTS (
