@@ -20,7 +20,7 @@ from gnomon.services.closing import Closing
 from gnomon.services.dispatcher import Dispatcher, NoRunner
 from gnomon.services.gates import Gates
 from gnomon.services.invoking import Invoker, Runtimes
-from gnomon.services.loop import Loop
+from gnomon.services.loop import Errand, Loop
 from gnomon.services.mint import Mint
 from gnomon.services.places import Places
 from gnomon.services.realign import Realignment
@@ -72,6 +72,7 @@ class Engine:
         dispatch: bool = True,
         work: bool = True,
         chores: tuple[Chore, ...] = (),
+        errands: tuple[Errand, ...] = (),
         places: Places | None = None,
     ) -> None:
         self.database = database
@@ -138,11 +139,14 @@ class Engine:
             boot=clock.boot(),
             chores=chores,
         )
-        self._loops = self._make_loops(clock, dispatch=dispatch, work=work)
+        self._loops = self._make_loops(clock, errands, dispatch=dispatch, work=work)
+        self._first_to_stop = ("dispatch", "sweep", *(errand.name for errand in errands if errand.begins))
         self.works = work
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def _make_loops(self, clock: Clock, *, dispatch: bool, work: bool) -> dict[str, Loop]:
+    def _make_loops(
+        self, clock: Clock, errands: tuple[Errand, ...], *, dispatch: bool, work: bool
+    ) -> dict[str, Loop]:
         tick, sweep = self._pace.tick_seconds, self._pace.sweep_seconds
         loops: list[Loop] = []
         if dispatch:
@@ -162,6 +166,16 @@ class Engine:
                     listens=False,
                 )
             )
+        loops += [
+            Loop(
+                errand.name,
+                errand.tick,
+                clock=clock,
+                wakeup=self._signal,
+                most_seconds=errand.most_seconds,
+            )
+            for errand in errands
+        ]
         return {loop.name: loop for loop in loops}
 
     async def register(self) -> None:
@@ -185,7 +199,7 @@ class Engine:
 
     async def drain(self) -> None:
         """Stop claiming, let runs finish for the grace, give the rest back (DSP-10)."""
-        for name in ("dispatch", "sweep"):
+        for name in self._first_to_stop:
             if name in self._loops:
                 await self._loops[name].stop()
         if self.works and self._loop is not None:

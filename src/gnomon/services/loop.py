@@ -7,6 +7,7 @@ slept, is noticed within one bound (DSP-1).
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import structlog
 
@@ -16,6 +17,19 @@ from gnomon.ports.wakeup import Wakeup
 
 _log = structlog.get_logger()
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """A tick that an engine drives beside its own, at least every ``most_seconds``.
+
+    One that ``begins`` new work stops when the process begins to stop; any other runs until the runs in flight are over.
+    """
+
+    name: str
+    tick: Callable[[], Awaitable[float | None]]
+    most_seconds: float
+    begins: bool = False
 
 
 class Loop:
