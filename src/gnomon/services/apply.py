@@ -14,6 +14,7 @@ from gnomon.domain.caller import Caller
 from gnomon.domain.errors import Fault, Invalid
 from gnomon.domain.scopes import Scope
 from gnomon.ports.wakeup import Wakeup
+from gnomon.services.dedup import Once, Replay, run_once
 from gnomon.stores.database import Database, Tx
 
 MOST_DEFINITIONS = 1_000
@@ -112,8 +113,12 @@ class Apply:
             return plan.outcomes
         raise AssertionError("a plan is always rolled back")
 
-    async def apply(self, caller: Caller, document: Mapping[str, Any]) -> list[Outcome]:
+    async def apply(
+        self, caller: Caller, document: Mapping[str, Any], *, once: Once | None = None
+    ) -> list[Outcome] | Replay:
         """Make what the document says: all of it or nothing. Doing it again changes nothing.
+
+        Under an Idempotency-Key a repeat gets the first answer, with the secrets that were drawn for it (IDM-2).
 
         Raises:
             Invalid: as ``plan``.
@@ -121,7 +126,9 @@ class Apply:
             Refused: as ``plan``.
         """
         wanted = self._read(caller, document)
-        outcomes = await self._database.write(lambda tx: self._put(tx, caller, wanted))
+        outcomes = await self._database.write(
+            lambda tx: run_once(tx, once, lambda tx: self._put(tx, caller, wanted))
+        )
         self._signal.notify()
         return outcomes
 

@@ -23,6 +23,13 @@ MUTANTS = (
         _DEDUP + "test_another_body_is_refused_and_nothing_happens",
     ),
     Mutant(
+        "a document is applied once under its key",
+        "services/apply.py",
+        "run_once(tx, once, lambda tx: self._put(tx, caller, wanted))",
+        "self._put(tx, caller, wanted)",
+        "tests/e2e/http/test_once.py::test_a_repeat_is_answered_as_the_first_was",
+    ),
+    Mutant(
         "two nodes of a team are two effects",
         "services/invoking.py",
         "                dedup_key=dedup.of_node(prepared.invocation.dedup_key, node.id),\n",

@@ -8,13 +8,14 @@ from starlette.responses import Response
 
 from gnomon.domain.caller import Caller
 from gnomon.domain.scopes import Scope
-from gnomon.edges.http.answers import send, shown
+from gnomon.edges.http.answers import Keyed, once_for, respond, send, shown
 from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import Body
 from gnomon.edges.http.routing import described
 from gnomon.edges.http.services import Served
 from gnomon.edges.http.shapes import Written
 from gnomon.services.apply import Outcome, Step
+from gnomon.services.dedup import Answer
 
 router = APIRouter(prefix="/v1", tags=["code"])
 
@@ -65,19 +66,24 @@ async def apply(
     caller: Annotated[Caller, needs(Scope.SCHEDULES_WRITE)],
     served: Served,
     body: Body,
+    keyed: Keyed,
     dry_run: Annotated[bool, Query(description="Plan alone: say what would happen, change nothing")] = False,
 ) -> Response:
     """All of it or nothing. A document is the whole definition of what it names; applying it again changes nothing."""
-    do = served.apply.plan if dry_run else served.apply.apply
-    outcomes = await do(caller, body)
-    items = [_change(outcome, planned=dry_run) for outcome in outcomes]
-    return send(shown({"applied": not dry_run, "items": items}))
+    if dry_run:
+        return send(_changes(await served.apply.plan(caller, body), planned=True))
+    return respond(await served.apply.apply(caller, body, once=once_for(keyed, body, _changes)), _changes)
 
 
 @router.get("/export", **described("Export everything as a document", gives=Exported))
 async def export(caller: Annotated[Caller, needs(Scope.SCHEDULES_READ)], served: Served) -> Response:
     """What the caller may read, in the form that apply takes; applying it here would change nothing."""
     return send(shown(await served.apply.export(caller)))
+
+
+def _changes(outcomes: list[Outcome], *, planned: bool = False) -> Answer:
+    items = [_change(outcome, planned=planned) for outcome in outcomes]
+    return shown({"applied": not planned, "items": items})
 
 
 def _change(outcome: Outcome, *, planned: bool) -> dict[str, Any]:
