@@ -68,6 +68,13 @@ def apply(house: House) -> Apply:
     )
 
 
+async def applied(apply: Apply, document: dict[str, Any]) -> list[Outcome]:
+    """What applying a document did; nothing is answered from memory."""
+    outcomes = await apply.apply(ANA, document)
+    assert isinstance(outcomes, list)
+    return outcomes
+
+
 def steps(outcomes: list[Outcome]) -> list[str]:
     return [outcome.step.value for outcome in outcomes]
 
@@ -88,7 +95,7 @@ async def test_a_plan_says_what_would_happen_and_changes_nothing(house: House, a
 
 async def test_applying_thrice_leaves_one_of_each(house: House, apply: Apply) -> None:
     """SCH-13, casebook dbl-15: the natural key of a schedule is its target and its name."""
-    first = await apply.apply(ANA, DOCUMENT)
+    first = await applied(apply, DOCUMENT)
     assert steps(first) == ["create"] * 6
     [secret] = [outcome.secret for outcome in first if outcome.key == "hook"]
     assert secret is not None
@@ -96,7 +103,7 @@ async def test_applying_thrice_leaves_one_of_each(house: House, apply: Apply) ->
     before = await everything(house)
     house.clock.advance(3600)
     for _ in range(2):
-        assert steps(await apply.apply(ANA, DOCUMENT)) == ["unchanged"] * 6
+        assert steps(await applied(apply, DOCUMENT)) == ["unchanged"] * 6
     assert await everything(house) == before
 
 
@@ -110,10 +117,10 @@ async def test_the_export_is_a_document_that_changes_nothing(house: House, apply
         "cadence": {"unit": "minute", "every": 30, "zone": "UTC"},
     }
     assert document["schedules"][1]["target"] == {"kind": "team", "id": "desk"}
-    assert steps(await apply.apply(ANA, document)) == ["unchanged"] * 6
+    assert steps(await applied(apply, document)) == ["unchanged"] * 6
     for table in ("schedules", "agents", "teams", "calendars", "sessions"):
         await rows(house.database, f"DELETE FROM {table}")
-    assert steps(await apply.apply(ANA, document)) == ["create"] * 6
+    assert steps(await applied(apply, document)) == ["create"] * 6
     assert await apply.export(ANA) == document
 
 
@@ -124,7 +131,7 @@ async def test_a_document_is_the_whole_definition(house: House, apply: Apply) ->
         name: value for name, value in DOCUMENT["schedules"][0].items() if name not in {"max_runs", "retry"}
     }
     writer = {"slug": "writer", "runtime": {"kind": "command", "argv": ["echo", "hi"]}}
-    [agent, schedule] = await apply.apply(ANA, {"agents": [writer], "schedules": [brief]})
+    [agent, schedule] = await applied(apply, {"agents": [writer], "schedules": [brief]})
     assert {d.field: (d.standing, d.wanted) for d in schedule.differences} == {
         "max_runs": (10, None),
         "retry": (
@@ -188,7 +195,7 @@ async def test_a_change_under_a_run_in_flight_is_refused_and_a_repeat_is_not(
     """SCH-10, SCH-13."""
     await apply.apply(ANA, DOCUMENT)
     await rows(house.database, "UPDATE schedules SET in_flight_run_id = 'run_1'")
-    assert set(steps(await apply.apply(ANA, DOCUMENT))) == {"unchanged"}
+    assert set(steps(await applied(apply, DOCUMENT))) == {"unchanged"}
     with pytest.raises(RunInFlight):
         await apply.apply(ANA, {"schedules": [{**DOCUMENT["schedules"][1], "query": "new"}]})
 
@@ -210,7 +217,7 @@ async def test_a_team_that_names_an_agent_by_id_is_the_same_team(house: House, a
     await apply.apply(ANA, {"teams": [team]})
     document = await apply.export(ANA)
     assert document["teams"][0]["nodes"][0]["agent"] == agent_id.replace("_", "-")
-    [outcome] = await apply.apply(ANA, {"teams": document["teams"]})
+    [outcome] = await applied(apply, {"teams": document["teams"]})
     assert outcome.step is Step.UNCHANGED
 
 

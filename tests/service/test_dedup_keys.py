@@ -8,6 +8,7 @@ import pytest
 from gnomon.domain.errors import Invalid
 from gnomon.domain.run import Run
 from gnomon.stores import history
+from gnomon.stores.database import Tx
 from support.databases import START
 from support.desk import Desk, a_desk
 from support.house import AGENT, House, a_schedule, a_team, an_agent
@@ -37,12 +38,13 @@ async def told(house: House) -> list[str | None]:
 
 async def read(house: House) -> list[str | None]:
     """The keys of the runs as people read them."""
-    found = []
-    for row in await house.rows("SELECT id FROM runs ORDER BY id"):
-        run = await house.database.read(lambda tx, run_id=row["id"]: history.run(tx, run_id))
-        assert run is not None
-        found.append(run[0].dedup_key)
-    return found
+    rows = await house.rows("SELECT id FROM runs ORDER BY id")
+
+    async def work(tx: Tx) -> list[str | None]:
+        found = [await history.run(tx, row["id"]) for row in rows]
+        return [run[0].dedup_key for run in found if run is not None]
+
+    return await house.database.read(work)
 
 
 @pytest.mark.parametrize(
