@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from gnomon.domain.caller import system
 from gnomon.edges.http.app import build_app
 from gnomon.edges.http.services import Check, Services
+from gnomon.edges.mcp.door import Door
 from gnomon.runtimes.checks import check_runtime
 from gnomon.services.agents import Agents
 from gnomon.services.api_keys import ApiKeys, NewKey
@@ -32,9 +33,11 @@ from gnomon.services.runs import Runs
 from gnomon.services.schedules import Schedules
 from gnomon.services.sessions import Sessions
 from gnomon.services.signal import Signal
+from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
 from gnomon.stores.database import Database
 from gnomon.testing.clock import FrozenClock, SeededEntropy
+from gnomon.wiring.mcp import mount
 
 AGENT = {"slug": "writer", "runtime": {"kind": "python", "path": "work:write"}}
 
@@ -47,6 +50,7 @@ class Api:
     services: Services
     database: Database
     clock: FrozenClock
+    door: Door
     checks: list[Check] = field(default_factory=list)
 
     def client(self, key: str | None = None, **headers: str) -> httpx2.AsyncClient:
@@ -90,6 +94,7 @@ def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -
         pausing=Pausing(database=database, signal=signal),
         run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
         runs=Runs(database=database, signal=signal, closing=Closing(database, clock, signal)),
+        tasks=Tasks(database, clock, mint, signal, lock_seconds=120, heartbeat_timeout_seconds=120),
         explain=Explain(database=database),
         apply=Apply(database=database, signal=signal, parts=parts),
         settings=lambda: [{"name": "port", "value": 8420, "default": 8420, "origin": "default"}],
@@ -104,7 +109,7 @@ def api_over(database: Database, clock: FrozenClock) -> Api:
     app = build_app(
         services, clock=clock, entropy=SeededEntropy(8), version="test", registry=CollectorRegistry()
     )
-    return Api(app, services, database, clock, checks)
+    return Api(app, services, database, clock, mount(app, services, "test"), checks)
 
 
 @asynccontextmanager

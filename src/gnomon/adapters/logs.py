@@ -41,7 +41,7 @@ def configure(*, level: str = "info", as_json: bool, stream: TextIO | None = Non
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for chatty in ("uvicorn", "uvicorn.error", "uvicorn.access", "httpx2", "httpcore2"):
+    for chatty in ("uvicorn", "uvicorn.error", "uvicorn.access", "httpx2", "httpcore2", "mcp"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
     structlog.configure(
         processors=[

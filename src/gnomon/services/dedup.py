@@ -5,6 +5,7 @@ the wrong hands shows no key that was handed out once (SEC-3). Knows no status c
 asked renders, and gets back.
 """
 
+import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -36,6 +37,15 @@ class Once:
     fingerprint: str
     seal: bytes
     render: Callable[[Any], Answer]
+
+    @classmethod
+    def under(
+        cls, key: str, scope: str, seal: bytes, body: object, render: Callable[[Any], Answer]
+    ) -> "Once":
+        """The effect of a request with this JSON body; two spellings of one body are the same body."""
+        canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        mark = hashlib.blake2b(canonical.encode(), key=seal, digest_size=16).hexdigest()
+        return cls(scope, key, mark, seal, render)
 
 
 @dataclass(frozen=True, slots=True)

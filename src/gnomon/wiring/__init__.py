@@ -6,6 +6,7 @@ Builds stores, adapters, services and edges and hands each what it needs; decide
 import os
 from importlib.metadata import version
 
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from gnomon.adapters.clock import SystemClock, SystemEntropy
@@ -13,8 +14,10 @@ from gnomon.adapters.failpoints import Failpoints
 from gnomon.adapters.metrics import ProcessCollector
 from gnomon.domain.failpoint import parse as parse_failpoints
 from gnomon.edges.http.app import build_app
+from gnomon.edges.http.services import Services
 from gnomon.ports import failpoints
-from gnomon.runtimes.table import runtime_table
+from gnomon.ports.clock import Clock
+from gnomon.runtimes.table import RuntimeTable, runtime_table
 from gnomon.runtimes.warden import kill
 from gnomon.services import dedup
 from gnomon.services.engine import Engine, Pace
@@ -25,6 +28,7 @@ from gnomon.services.verify import Verify
 from gnomon.settings import Settings
 from gnomon.wiring.center import Center
 from gnomon.wiring.databases import is_made, migrate, open_link, prepare
+from gnomon.wiring.mcp import mount
 from gnomon.wiring.services import Parts, build_services
 
 __all__ = ["VERSION", "Center", "is_made", "migrate", "open_center"]
@@ -55,12 +59,7 @@ async def open_center(
     database, mint, signal = link.database, Mint(clock, entropy), link.signal
     pace = _pace(settings)
     dispatches = settings.dispatches if dispatch is None else dispatch
-    runtimes = runtime_table(
-        clock,
-        allow_private=settings.allow_private_targets,
-        grace_seconds=pace.kill_grace_seconds / 2,
-        search=os.getcwd(),  # noqa: PTH109 - a search path is a list of texts
-    )
+    runtimes = _runtimes(settings, clock, pace)
     keep = Keep(settings.history_days, settings.ledger_days, settings.audit_days)
     retention = Retention(database, keep, lambda: engine.guard.calm_us())  # noqa: PLW0108 - made after this
     pausing = Pausing(database=database, signal=signal)
@@ -80,11 +79,32 @@ async def open_center(
     )
     parts = Parts(settings, clock, entropy, mint, link, engine, pausing, dispatches=dispatches)
     services = build_services(parts, operator_token)
-    registry = CollectorRegistry()
-    registry.register(ProcessCollector(engine.counts))
-    app = build_app(services, clock=clock, entropy=entropy, version=VERSION, registry=registry)
+    app = _app(parts, services)
     verify = Verify(database, gapless=not settings.is_postgres)  # a sequence skips what was rolled back
-    return Center(app=app, services=services, engine=engine, runtimes=runtimes, link=link, verify=verify)
+    return Center(
+        app=app,
+        services=services,
+        engine=engine,
+        runtimes=runtimes,
+        link=link,
+        verify=verify,
+        door=mount(app, services, VERSION),
+    )
+
+
+def _app(parts: Parts, services: Services) -> FastAPI:
+    registry = CollectorRegistry()
+    registry.register(ProcessCollector(parts.engine.counts))
+    return build_app(services, clock=parts.clock, entropy=parts.entropy, version=VERSION, registry=registry)
+
+
+def _runtimes(settings: Settings, clock: Clock, pace: Pace) -> RuntimeTable:
+    return runtime_table(
+        clock,
+        allow_private=settings.allow_private_targets,
+        grace_seconds=pace.kill_grace_seconds / 2,
+        search=os.getcwd(),  # noqa: PTH109 - a search path is a list of texts
+    )
 
 
 def _pace(settings: Settings) -> Pace:

@@ -5,6 +5,7 @@ from fastapi import FastAPI
 
 from gnomon.domain.errors import Unavailable
 from gnomon.edges.http.services import Services
+from gnomon.edges.mcp.door import Door
 from gnomon.runtimes.table import RuntimeTable
 from gnomon.services.engine import Engine
 from gnomon.services.verify import Verify
@@ -25,6 +26,7 @@ class Center:
         runtimes: RuntimeTable,
         link: Link,
         verify: Verify,
+        door: Door,
     ) -> None:
         self.app = app
         self.services = services
@@ -32,6 +34,7 @@ class Center:
         self.verify = verify
         self._runtimes = runtimes
         self._link = link
+        self._door = door
 
     @property
     def process_id(self) -> str:
@@ -49,6 +52,7 @@ class Center:
 
     async def stop(self) -> None:
         """Stop what is left, heartbeat last, and close the database."""
+        await self._door.close()
         try:
             await self.engine.stop()
         except (

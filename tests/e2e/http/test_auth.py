@@ -12,6 +12,8 @@ from gnomon.domain.instants import rfc3339
 from gnomon.domain.scopes import Scope
 from gnomon.edges.http.app import guard_of
 from gnomon.edges.http.auth import Public, accepts
+from gnomon.edges.mcp.catalogue import TOOLS
+from gnomon.edges.mcp.door import PATH
 from support.api import AGENT, Api
 from support.databases import START
 
@@ -30,6 +32,17 @@ async def test_every_route_declares_its_scope(api: Api) -> None:
     for route in api_routes(api):
         calls = [inner.call for inner in route.dependant.dependencies]
         assert (guard_of(route) is None) == any(isinstance(call, Public) for call in calls), route.path
+
+
+async def test_what_is_no_route_of_http_guards_itself(api: Api) -> None:
+    """SEC-1: every tool behind ``/mcp`` declares a scope, but for the one that tells callers who they are."""
+    others = {getattr(route, "path", None) for route in api.app.router.routes} - {
+        route.path for route in api_routes(api)
+    }
+    assert others == {PATH}
+    assert {tool.name for tool in TOOLS.values() if tool.scope is None} <= {"whoami"}
+    async with api.client() as client:
+        assert (await client.post(PATH, json={})).json()["code"] == "key_missing"
 
 
 async def test_the_guard_stands_before_everything_else(api: Api) -> None:

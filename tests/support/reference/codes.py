@@ -35,6 +35,7 @@ MEANINGS = {
     "ambiguous_name": "several schedules of one target have the name that a document uses; rename one",
     "bad_cursor": "the cursor is none that a list of this kind gave",
     "bad_header": "a header such as If-Match can't be read",
+    "bad_origin": "the request comes from a web page that may not speak to this server",
     "bad_request": "the request can't be read",
     "body_too_large": "the body is larger than is read",
     "busy": "another process holds the database's write lock; try again",

@@ -3,7 +3,6 @@
 An answer is JSON-safe, so that it can be kept and given again; what it costs to send is the same either way.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -68,10 +67,8 @@ class Key:
     seal: bytes
 
     def once(self, body: Any, render: Callable[[Any], Answer]) -> Once:
-        """The effect that this request may have once; two spellings of one body are the same body."""
-        canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
-        mark = hashlib.blake2b(canonical.encode(), key=self.seal, digest_size=16).hexdigest()
-        return Once(self.scope, self.key, mark, self.seal, render)
+        """The effect that this request may have once."""
+        return Once.under(self.key, self.scope, self.seal, body, render)
 
 
 async def idempotency_key(
