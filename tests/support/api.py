@@ -28,6 +28,7 @@ from gnomon.services.holidays import realign_users
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
+from gnomon.services.questions import Questions
 from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
 from gnomon.services.schedules import Schedules
@@ -109,7 +110,8 @@ def api_over(database: Database, clock: FrozenClock) -> Api:
     app = build_app(
         services, clock=clock, entropy=SeededEntropy(8), version="test", registry=CollectorRegistry()
     )
-    return Api(app, services, database, clock, mount(app, services, "test"), checks)
+    questions = Questions(database, Mint(clock, SeededEntropy(9)), Signal())
+    return Api(app, services, database, clock, mount(app, services, questions, "test"), checks)
 
 
 @asynccontextmanager

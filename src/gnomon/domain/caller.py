@@ -11,7 +11,8 @@ from gnomon.domain.target import Target
 class Caller:
     """One caller. ``actor`` stands in the audit; ``key_id`` is the API key's id, ``target`` what it is bound to.
 
-    A key that is bound to a target holds no scopes: it invokes that target and does nothing else (SEC-3).
+    A key that is bound to a target holds no scopes: it invokes that target and does nothing else (SEC-3). One that
+    serves a ``role`` works for that role alone.
     """
 
     actor: str
@@ -19,6 +20,7 @@ class Caller:
     key_id: str | None = None
     target: Target | None = None
     tenant: str | None = None
+    role: str | None = None
 
     def may(self, scope: str) -> bool:
         """Whether the caller's scopes cover ``scope``."""
@@ -36,6 +38,24 @@ class Caller:
                 code="scope_missing",
                 data={"scope": scope},
             )
+
+    def require_role(self, role: str) -> None:
+        """Let the caller work for a role, or not.
+
+        Raises:
+            Refused: ``key_bound_to_role``, the key serves another one.
+        """
+        if self.role is not None and self.role != role:
+            raise self.bound_to_role(role)
+
+    def bound_to_role(self, role: str | None) -> Refused:
+        """What a key that serves one role is told where it asks for another, or for none."""
+        asked = "" if role is None else f', not "{role}"'
+        return Refused(
+            f'This key serves the role "{self.role}"{asked}.',
+            code="key_bound_to_role",
+            data={"role": self.role},
+        )
 
     def bound(self) -> Refused:
         """What a key that is bound to a target is told by whatever is not that target's invocation (SEC-3)."""

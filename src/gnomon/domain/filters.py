@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from gnomon.domain.run import RunStatus, Trigger
 from gnomon.domain.schedule import ScheduleStatus
 from gnomon.domain.target import TargetKind
+from gnomon.domain.task import TaskStatus
 
 EVER = 2**62  # later than every instant, in microseconds
 LAST = "~"  # sorts after every id
@@ -27,6 +28,15 @@ class RunFilter:
     status: RunStatus | None = None
     trigger: Trigger | None = None
     target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFilter:
+    """Which tasks a list shows; ``None`` is no bound. ``holder`` is an instance's name or id."""
+
+    role: str | None = None
+    status: TaskStatus | None = None
+    holder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
 from gnomon.services.schedules import Schedules
 from gnomon.services.sessions import Sessions
+from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
 from gnomon.settings import Settings, inventory
 from gnomon.stores import migrations
@@ -70,6 +71,14 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
         pausing=parts.pausing,
         run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
         runs=Runs(database=database, signal=signal, closing=parts.engine.closing),
+        tasks=Tasks(
+            database,
+            clock,
+            mint,
+            signal,
+            lock_seconds=settings.task_lock_seconds,
+            heartbeat_timeout_seconds=settings.heartbeat_timeout_seconds,
+        ),
         explain=Explain(database=database),
         apply=Apply(
             database=database,

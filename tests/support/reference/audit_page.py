@@ -18,28 +18,33 @@ detail are microseconds since 1970 where one of the two wrote it, RFC 3339 where
 
 `GET /v1/audit?after=SEQ&action=&subject=` and `gnomon audit` read it forward.
 
-Each `CLAIM` is ended by one `RELEASE` or one `EXPIRE` with the same run and fence.
+Each `CLAIM` is ended by one `RELEASE` or one `EXPIRE` with the same subject and fence.
 
 ## Actions
 """
 
 ACTIONS = {
     Action.CLAIM: (
-        "run",
-        "a process has taken a run",
-        "`attempt`; or the slot, where the run was born claimed",
+        "run, task",
+        "a process has taken a run, an instance a task",
+        "of a run `attempt`, or the slot, where it was born claimed; of a task `instance`, `role`",
     ),
     Action.RELEASE: (
-        "run",
-        "the claim was ended by its holder",
-        "`status`; `queued` is another attempt to come",
+        "run, task",
+        "the claim was ended by its holder; of a task by its report, or by a person's force",
+        "`status`; `queued` is another attempt to come; of a task `instance`, `role`, `by_force`, `reason`",
     ),
     Action.EXPIRE: (
-        "run",
+        "run, task",
         "the claim was ended by the sweep",
-        "`owner`, `why` (`lease`, `heartbeat`), `outcome`",
+        "`owner`, or of a task `instance`; `why` (`lease`, `heartbeat`), `outcome`",
     ),
-    Action.FENCED: ("run", "a write came with an old fence and changed nothing", ""),
+    Action.RENEW: ("task", "its holder renewed its claim", "`instance`"),
+    Action.FENCED: (
+        "run, task",
+        "a write came with an old fence, or from another than the holder, and changed nothing",
+        "`refused` says which write",
+    ),
     Action.FIRE: ("schedule", "a slot fired, its run went into the queue", "`nominal_fire_at`, `run_id`"),
     Action.SKIP: ("schedule", "a slot was skipped or missed", "`nominal_fire_at`, `reason`, `coalesced`"),
     Action.CREATE: ("any record", "it was made", ""),
@@ -67,9 +72,7 @@ ACTIONS = {
         "`seconds`, `stalled`",
     ),
 }
-NOT_WRITTEN = {
-    Action.RENEW: "in the list, and not written by this version: a renewal says nothing but that time has passed",
-}
+NOT_WRITTEN: dict[Action, str] = {}
 
 
 def audit_page() -> str:

@@ -26,6 +26,7 @@ from gnomon.edges.http import (
     runs,
     schedules,
     sessions,
+    tasks,
     teams,
 )
 from gnomon.edges.http.auth import Requires
@@ -35,7 +36,7 @@ from gnomon.edges.http.services import Services
 from gnomon.edges.http.shapes import Problem
 from gnomon.ports.clock import Clock, Entropy
 
-_NOUNS = (agents, teams, schedules, runs, calendars, keys, sessions, previews, records, apply)
+_NOUNS = (agents, teams, schedules, runs, tasks, calendars, keys, sessions, previews, records, apply)
 
 
 def build_app(

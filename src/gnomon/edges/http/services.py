@@ -19,6 +19,7 @@ from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
 from gnomon.services.schedules import Schedules
 from gnomon.services.sessions import Sessions
+from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
 
 
@@ -52,6 +53,7 @@ class Services:
     pausing: Pausing
     run_now: RunNow
     runs: Runs
+    tasks: Tasks
     explain: Explain
     apply: Apply
     settings: Callable[[], list[dict[str, Any]]]
