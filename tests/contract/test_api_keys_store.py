@@ -85,3 +85,20 @@ async def test_the_first_secret_of_a_name_stands(database: Database) -> None:
     assert await database.read(lambda tx: api_keys.secret(tx, "pepper")) is None
     assert await database.write(lambda tx: api_keys.keep_secret(tx, "pepper", b"\x00first")) == b"\x00first"
     assert await database.write(lambda tx: api_keys.keep_secret(tx, "pepper", b"second")) == b"\x00first"
+
+
+async def test_which_keys_have_ended_is_asked_for_many_at_once(
+    database: Database, clock: FrozenClock
+) -> None:
+    """SEC-3: revoked, expired, or not there; a role is kept with a key."""
+    for name, end in (("open", None), ("ends", START + timedelta(seconds=5)), ("revoked", None)):
+        key = replace(KEY, id=name, expires_at=end, role="pm")
+        await database.write(lambda tx, key=key: api_keys.insert(tx, key, key.id.encode()))  # type: ignore[misc]
+    await database.write(lambda tx: api_keys.revoke(tx, "revoked"))
+    asked = ["open", "ends", "revoked", "nobody"]
+    assert await database.read(lambda tx: api_keys.closed(tx, asked)) == {"revoked", "nobody"}
+    clock.advance(5)
+    assert await database.read(lambda tx: api_keys.closed(tx, asked)) == {"ends", "revoked", "nobody"}
+    found = await database.read(lambda tx: api_keys.by_id(tx, "open"))
+    assert found is not None
+    assert found.role == "pm"

@@ -23,6 +23,16 @@ PUSH = {
     "created_at": AT,
 }
 
+TRIGGER = {
+    "job_id": "job_1",
+    "nominal_fire_at": AT,
+    "dedup_key": "k",
+    "payload": "{}",
+    "status": "pending",
+    "wait_until": AT,
+    "created_at": AT,
+}
+
 
 async def connect(
     database: Database, name: str = "a", *, role: str = "pm", server: str = "prc_1", room: int = 1
@@ -38,8 +48,8 @@ async def gone(database: Database, server: str, epoch: int, *, goodbye: bool = F
     return await database.write(lambda tx: instances.gone(tx, server, "ins_pm_a", epoch, goodbye=goodbye))
 
 
-async def choose(database: Database, role: str = "pm", run_id: str | None = None) -> str | None:
-    row = await database.write(lambda tx: instances.choose(tx, role, run_id=run_id))
+async def choose(database: Database, role: str = "pm") -> str | None:
+    row = await database.write(lambda tx: instances.choose(tx, role))
     return None if row is None else row["id"]
 
 
@@ -224,9 +234,9 @@ async def test_nobody_is_filled_beyond_its_room(database: Database) -> None:
     over = {"status": "succeeded", "finished_at": AT}
     await add(database, "run_pushes", PUSH, run_id="run_2", instance_id="ins_pm_a", **over)
     assert (await read(database)).in_flight == 1
-    assert await choose(database, run_id="run_1") is None  # two nodes of one run are never at one instance
-    assert await choose(database, run_id="run_3") == "ins_pm_a"
-    await add(database, "run_pushes", PUSH, run_id="run_3", instance_id="ins_pm_a")
+    assert await choose(database) == "ins_pm_a"
+    await add(database, "triggers", TRIGGER, id="trg_1", instance_id="ins_pm_a")
+    assert (await read(database)).in_flight == 2
     assert await choose(database) is None
 
 

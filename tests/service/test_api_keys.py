@@ -7,7 +7,7 @@ import pytest
 
 from gnomon.domain.api_key import KeyKind, make_text
 from gnomon.domain.caller import Caller, system
-from gnomon.domain.errors import Unauthenticated, Unavailable
+from gnomon.domain.errors import Refused, Unauthenticated, Unavailable
 from gnomon.domain.target import TargetKind
 from gnomon.services.api_keys import ApiKeys, NewKey
 from gnomon.services.mint import Mint
@@ -54,6 +54,23 @@ async def test_a_key_opens_what_it_was_made_for(keys: ApiKeys, database: Databas
     assert caller.target is not None
     assert (caller.target.kind, caller.target.id) == (TargetKind.TEAM, rows.TEAM["id"])
     assert caller.scopes == ()
+
+
+async def test_a_key_may_serve_one_role(keys: ApiKeys) -> None:
+    """SEC-3: it works for that role alone, and makes no key that would serve another."""
+    scopes = ["instances:connect", "tasks:claim", "keys:write"]
+    key = await made(keys, scopes=scopes, role="pm")
+    assert (key.key.role, (await keys.get(key.key.id)).role) == ("pm", "pm")
+    caller = await keys.authenticate(key.text)
+    caller.require_role("pm")
+    with pytest.raises(Refused, match='serves the role "pm", not "dev"') as refused:
+        caller.require_role("dev")
+    assert (refused.value.code, refused.value.data) == ("key_bound_to_role", {"role": "pm"})
+    assert (await made(keys, caller, scopes=["tasks:claim"], role="pm")).key.role == "pm"
+    for other in ({"role": "dev"}, {}):
+        with pytest.raises(Refused, match="serves the role"):
+            await keys.create(caller, {"scopes": ["tasks:claim"], **other})
+    (await keys.authenticate((await made(keys)).text)).require_role("whatever")
 
 
 async def test_two_processes_that_start_at_once_agree(database: Database, clock: FrozenClock) -> None:

@@ -35,6 +35,9 @@ def create(
     ] = None,
     agent: Annotated[str | None, typer.Option(help="It can invoke this agent and nothing else.")] = None,
     team: Annotated[str | None, typer.Option(help="It can invoke this team and nothing else.")] = None,
+    role: Annotated[
+        str | None, typer.Option(help="It connects and claims for this role alone; with --scope.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Its name for people.")] = None,
     expires_at: Annotated[
         str | None, typer.Option("--expires", help="It opens nothing from then on.")
@@ -51,8 +54,7 @@ def create(
     body: dict[str, Any] = {"scopes": scope} if scope else {}
     if agent or team:
         body["target"] = {"kind": "agent" if agent else "team", "id": agent or team}
-    if name is not None:
-        body["name"] = name
+    body |= {field: value for field, value in (("role", role), ("name", name)) if value is not None}
     if expires_at is not None:
         body["expires_at"] = instant(expires_at, "--expires").isoformat().replace("+00:00", "Z")
     made = talk.api.post("/keys", body)

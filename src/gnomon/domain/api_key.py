@@ -45,7 +45,10 @@ class KeyText:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """The record of one key. ``hint`` is the end of its random part; a key has a target or scopes, never both."""
+    """The record of one key. ``hint`` is the end of its random part; a key has a target or scopes, never both.
+
+    One with a ``role`` connects and claims for that role alone.
+    """
 
     id: str
     name: str
@@ -57,6 +60,7 @@ class ApiKey:
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+    role: str | None = None
 
 
 def kind_of(target: Target | None) -> KeyKind:

@@ -98,6 +98,7 @@ class Failing(StrEnum):
     NODE_FAILED = "node_failed"  # a node of a team failed
     TARGET_INVALID = "target_invalid"  # the agent's or the team's definition can't be invoked
     TIMEOUT = "timeout"  # the hard timeout; the run's status says timed_out
+    NO_INSTANCE = "no_instance"  # nobody of the role took the run while there was time for it
     REPORTED = "reported"  # the target itself reported failure through /complete
 
 

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
+from gnomon.domain.invocation import Usage
+from gnomon.domain.push import PushEnd, PushKey
+
 
 class Speaker(NamedTuple):
     """Who speaks over a connection: one instance, under the epoch of that connection."""
@@ -33,10 +36,10 @@ class Partings(Enum):
     NO_HELLO = Parting(1008, "no hello in time")
     OUT_OF_ORDER = Parting(1008, "too many frames that say nothing")
     KEY_ENDED = Parting(1008, "the key was revoked or has expired")
-    REPLACED = Parting(4001, "a newer connection of this instance took its place")
-    SILENT = Parting(4002, "no heartbeat in time: connect again")
-    UNACKNOWLEDGED = Parting(4003, "what was pushed was not acknowledged in time: connect again")
-    TOO_SLOW = Parting(4004, "frames are not read as fast as they come: connect again")
+    REPLACED = Parting(4409, "a newer connection of this instance took its place")
+    SILENT = Parting(4408, "no heartbeat in time: connect again")
+    UNACKNOWLEDGED = Parting(4424, "what was pushed was not acknowledged in time: connect again")
+    TOO_SLOW = Parting(4429, "frames are not read as fast as they come: connect again")
 
 
 class Link(Protocol):
@@ -51,8 +54,31 @@ class Link(Protocol):
         ...
 
 
+class Hands(Protocol):
+    """How a runtime has an attempt done by an instance, whichever server holds its connection."""
+
+    async def do(
+        self,
+        key: PushKey,
+        role: str,
+        frame: Mapping[str, Any],
+        patience_seconds: float,
+        on_usage: Callable[[Usage], None],
+    ) -> PushEnd:
+        """Push an attempt to one instance of a role and wait for its end.
+
+        Nobody has acknowledged it after ``patience_seconds``: it has failed as ``no_instance``. Cancelling the task
+        withdraws it, and whoever works on it is told.
+        """
+        ...
+
+
 class Push(Protocol):
     """How a service sends to an instance."""
+
+    def __len__(self) -> int:
+        """How many connections are held."""
+        ...
 
     def holds(self, instance_id: str, epoch: int) -> bool:
         """Whether this process holds that very connection, and it is not closing."""

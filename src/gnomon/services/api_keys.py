@@ -87,6 +87,8 @@ class ApiKeys:
             target = None if asked.target is None else await _resolve(tx, asked.target, form)
             form.finish()
             _refuse_more(caller, asked.scopes if target is None else (_INVOKE[target.kind],))
+            if caller.role is not None and asked.role != caller.role:
+                raise caller.bound_to_role(asked.role)
             text = make_text(self._tenant, kind_of(target), self._entropy.bits(RANDOM_BITS))
             key = ApiKey(
                 id=self._mint.make(Kind.KEY),
@@ -99,6 +101,7 @@ class ApiKeys:
                 expires_at=asked.expires_at,
                 last_used_at=None,
                 revoked_at=None,
+                role=asked.role,
             )
             created_at = await api_keys.insert(tx, key, hashed(text, pepper))
             await _note(tx, caller, Action.CREATE, key.id, _opened(key))
@@ -133,7 +136,7 @@ class ApiKeys:
         if key.last_used_at is None or to_micros(key.last_used_at) <= found.now - rest:
             await self._note_use(key.id, rest)
         tenant = None if self._tenant == MASTER else self._tenant
-        return Caller(key.id, key.scopes, key.id, key.target, tenant)
+        return Caller(key.id, key.scopes, key.id, key.target, tenant, key.role)
 
     async def get(self, key_id: str) -> ApiKey:
         """A key that is not revoked.
@@ -228,7 +231,7 @@ def _refuse_more(caller: Caller, scopes: tuple[str, ...]) -> None:
 
 def _opened(key: ApiKey) -> dict[str, object]:
     if key.target is None:
-        return {"scopes": list(key.scopes)}
+        return {"scopes": list(key.scopes), **({} if key.role is None else {"role": key.role})}
     return {"target": {"kind": key.target.kind.value, "id": key.target.id}}
 
 

@@ -1,6 +1,7 @@
 """API keys and the centre's own secrets. One method per query of ``sql/api_keys.sql``."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gnomon.domain.api_key import ApiKey
@@ -43,6 +44,7 @@ async def insert(tx: Tx, key: ApiKey, digest: bytes) -> int:
         scopes=json.dumps(key.scopes),
         target_kind=None if key.target is None else key.target.kind.value,
         target_id=None if key.target is None else key.target.id,
+        role=key.role,
         created_by=key.created_by,
         expires_at=maybe_micros(key.expires_at),
     )
@@ -92,6 +94,13 @@ async def revoke(tx: Tx, key_id: str) -> bool:
     return await tx.one("api_keys.revoke", id=key_id) is not None
 
 
+async def closed(tx: Tx, ids: Iterable[str]) -> set[str]:
+    """Those of the keys that open nothing any more: revoked, expired, or gone."""
+    wanted = list(ids)
+    rows = await tx.tuples("api_keys.still_open", ids=json.dumps(wanted))
+    return set(wanted) - {row[0] for row in rows}
+
+
 async def revoke_of_target(tx: Tx, target: Target) -> list[str]:
     """Revoke every key that is bound to a target; their ids."""
     rows = await tx.all("api_keys.revoke_of_target", kind=target.kind.value, target_id=target.id)
@@ -111,4 +120,5 @@ def _key(row: Row) -> ApiKey:
         expires_at=maybe_instant(row["expires_at"]),
         last_used_at=maybe_instant(row["last_used_at"]),
         revoked_at=maybe_instant(row["revoked_at"]),
+        role=row["role"],
     )

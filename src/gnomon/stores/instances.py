@@ -4,6 +4,7 @@ Whatever a connection writes is guarded by the server that holds it and by its e
 under the new.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 
 from gnomon.domain.instance import Instance, InstanceStatus
@@ -114,6 +115,17 @@ async def choose(tx: Tx, role: str, *, run_id: str | None = None, but: str = "")
         Its id, epoch and server; ``None`` where nobody has room.
     """
     return await tx.one("instances.choose", role=role, run_id=run_id, but=but)
+
+
+async def roomy(tx: Tx, roles: Iterable[str]) -> set[str]:
+    """Those of the roles of which somebody connected has room."""
+    rows = await tx.tuples("instances.roomy", roles=json.dumps(list(roles)))
+    return {row[0] for row in rows}
+
+
+async def kept(tx: Tx, server: str) -> set[tuple[str, int]]:
+    """The connections (instance, epoch) that ``server`` holds, as far as the database knows."""
+    return {(row[0], row[1]) for row in await tx.tuples("instances.kept", server=server)}
 
 
 def _instance(row: Row) -> Instance:

@@ -101,6 +101,9 @@ def test_the_kind_is_what_the_key_is_bound_to() -> None:
         ({"scopes": ["agents:reed"]}, {"scopes.0"}),
         ({"scopes": "agents:read"}, {"scopes"}),
         ({"scopes": ["*"], "target": {"kind": "agent", "id": "a"}}, {"scopes"}),
+        ({"scopes": ["agents:read"], "role": "pm"}, {"role"}),
+        ({"target": {"kind": "agent", "id": "a"}, "role": "pm"}, {"role"}),
+        ({"scopes": ["tasks:claim"], "role": "P M"}, {"role"}),
         ({"target": {"kind": "robot"}}, {"target.kind", "target.id"}),
         ({"target": {"kind": "agent", "id": "a", "x": 1}}, {"target.x"}),
         (
@@ -151,9 +154,9 @@ def test_a_patch_changes_name_and_expiry_where_it_names_them(
 
 def test_what_a_key_may_do_never_changes() -> None:
     """SEC-3: another reach is another key."""
-    form = Form({"scopes": ["*"], "target": None, "revoked_at": None})
+    form = Form({"scopes": ["*"], "target": None, "role": "pm", "revoked_at": None})
     read_patch(form, MADE)
-    assert {fault.field for fault in form.faults} == {"scopes", "target", "revoked_at"}
+    assert {fault.field for fault in form.faults} == {"scopes", "target", "role", "revoked_at"}
 
 
 def test_the_text_of_a_key_is_in_the_answer_to_its_creation_alone() -> None:
@@ -165,6 +168,7 @@ def test_the_text_of_a_key_is_in_the_answer_to_its_creation_alone() -> None:
         "hint": "q7xz",
         "scopes": [],
         "target": {"kind": "team", "id": "tea_1"},
+        "role": None,
         "created_at": "2026-11-29T00:00:00Z",
         "created_by": "ada",
         "expires_at": "2026-12-29T00:00:00Z",

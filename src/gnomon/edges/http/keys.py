@@ -16,7 +16,7 @@ from gnomon.edges.http.bodies import Body
 from gnomon.edges.http.paging import Paged
 from gnomon.edges.http.routing import described
 from gnomon.edges.http.services import Served
-from gnomon.edges.http.shapes import Listing, TargetShape, Written
+from gnomon.edges.http.shapes import SLUG, Listing, TargetShape, Written
 from gnomon.services.api_keys import NewKey
 from gnomon.services.dedup import Answer
 
@@ -36,6 +36,9 @@ class KeyWrite(KeyEdit):
 
     scopes: list[str] | None = Field(None, max_length=100)
     target: TargetShape | None = None
+    role: str | None = Field(
+        None, pattern=SLUG, description="It connects and claims for this role alone; goes with those scopes"
+    )
 
 
 class KeyShape(Written):
@@ -46,6 +49,7 @@ class KeyShape(Written):
     hint: str
     scopes: list[str]
     target: TargetShape | None
+    role: str | None
     created_at: datetime
     created_by: str
     expires_at: datetime | None

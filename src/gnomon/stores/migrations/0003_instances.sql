@@ -34,7 +34,7 @@ CREATE INDEX instances_server ON instances (server) WHERE server IS NOT NULL;
 -- Attempts that are pushed to an instance, each under its run's fence; a team's nodes have a row each (TGT-1).
 CREATE TABLE run_pushes (
     run_id TEXT NOT NULL,
-    node TEXT NOT NULL, -- '': the run of an agent
+    node TEXT NOT NULL, -- empty: the run of an agent
     fence INTEGER NOT NULL,
     role TEXT NOT NULL,
     status TEXT NOT NULL
@@ -66,6 +66,7 @@ CREATE TABLE run_pushes (
 --sqlite: STRICT, WITHOUT ROWID
 --postgres: WITH (fillfactor = 80)
 ;
+CREATE INDEX run_pushes_open ON run_pushes (run_id) WHERE finished_at IS NULL;
 CREATE INDEX run_pushes_held ON run_pushes (instance_id) WHERE finished_at IS NULL AND instance_id IS NOT NULL;
 CREATE INDEX run_pushes_untold ON run_pushes (instance_id) WHERE withdrawal IS NOT NULL AND told = 0;
 CREATE INDEX run_pushes_finished ON run_pushes (finished_at) WHERE finished_at IS NOT NULL;

@@ -7,8 +7,8 @@ INSERT INTO secrets (name, value) VALUES (:name, :value) ON CONFLICT (name) DO N
 SELECT value FROM secrets WHERE name = :name;
 
 -- name: insert
-INSERT INTO api_keys (id, name, hash, hint, scopes, target_kind, target_id, created_at, created_by, expires_at)
-VALUES (:id, :name, :hash, :hint, :scopes, :target_kind, :target_id, now_us(), :created_by, :expires_at)
+INSERT INTO api_keys (id, name, hash, hint, scopes, target_kind, target_id, role, created_at, created_by, expires_at)
+VALUES (:id, :name, :hash, :hint, :scopes, :target_kind, :target_id, :role, now_us(), :created_by, :expires_at)
 RETURNING created_at;
 
 -- name: by_hash
@@ -32,6 +32,11 @@ UPDATE api_keys SET name = :name, expires_at = :expires_at WHERE id = :id AND re
 -- name: use
 UPDATE api_keys SET last_used_at = now_us()
 WHERE id = :id AND (last_used_at IS NULL OR last_used_at <= now_us() - :rest_us);
+
+-- name: still_open
+SELECT id FROM api_keys
+WHERE id IN (SELECT value FROM json_each(:ids)) AND revoked_at IS NULL
+  AND (expires_at IS NULL OR expires_at > now_us());
 
 -- name: revoke
 UPDATE api_keys SET revoked_at = now_us() WHERE id = :id AND revoked_at IS NULL RETURNING id;

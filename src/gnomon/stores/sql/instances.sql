@@ -112,12 +112,18 @@ WHERE id = (
         (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
         + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL)
       )
-      -- two nodes of one run are never at one instance at once: its answers name the run and the fence
-      AND NOT EXISTS (
-        SELECT 1 FROM run_pushes AS p
-        WHERE p.instance_id = i.id AND p.finished_at IS NULL AND p.run_id = CAST(:run_id AS TEXT)
-      )
     ORDER BY i.last_chosen_at, i.id
     LIMIT 1
 )
 RETURNING id, epoch, server;
+
+-- name: roomy
+SELECT DISTINCT i.role FROM instances AS i
+WHERE i.role IN (SELECT value FROM json_each(:roles)) AND i.status = 'online' AND i.server IS NOT NULL
+  AND i.max_in_flight > (
+    (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
+    + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL)
+  );
+
+-- name: kept
+SELECT id, epoch FROM instances WHERE server = :server;
