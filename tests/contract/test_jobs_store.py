@@ -153,6 +153,14 @@ async def test_the_last_slot_that_was_given_only_goes_forward(database: Database
         assert (await one(database, "jobs", id=JOB["id"]))["last_fire_at"] == last
 
 
+async def test_what_is_on_record_only_goes_forward(database: Database) -> None:
+    """DSP-9a."""
+    await add_job(database)
+    for at, stands in ((AT, AT), (AT - MINUTE, AT), (AT + MINUTE, AT + MINUTE)):
+        await database.write(lambda tx, at=at: jobs.recorded(tx, JOB["id"], at))  # type: ignore[misc]
+        assert (await one(database, "jobs", id=JOB["id"]))["recorded_until"] == stands
+
+
 async def test_a_job_that_can_t_be_computed_is_disabled_with_the_reason_until_it_is_edited(
     database: Database,
 ) -> None:

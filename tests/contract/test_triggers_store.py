@@ -192,7 +192,8 @@ async def test_a_server_pushes_what_its_own_connections_have(database: Database)
 
 
 async def push(database: Database, *, epoch: int = 1, server: str = "prc_1", to: str = "ins_pm_a") -> bool:
-    return await database.write(lambda tx: triggers.push(tx, TRG, to, epoch, server))
+    row = {"id": TRG, "instance_id": to, "epoch": epoch, "server": server}
+    return TRG in await database.write(lambda tx: triggers.push(tx, [row]))
 
 
 async def test_a_push_is_made_over_the_present_connection_and_once(database: Database) -> None:
@@ -273,6 +274,13 @@ async def test_what_was_pushed_is_taken_back_from_the_connection_that_had_it(dat
     assert (found["taken_from"], found["pushes"], found["dedup_key"]) == ("ins_pm_a", 1, "digest-1")
 
 
+async def test_what_could_not_be_sent_was_not_pushed(database: Database) -> None:
+    await add_trigger(database, **PUSHED)
+    was = await held(database)
+    assert await database.write(lambda tx: triggers.take_back(tx, was, unsent=True))
+    assert (await row(database))["pushes"] == 0
+
+
 async def test_what_was_acknowledged_meanwhile_is_not_taken_back(database: Database) -> None:
     """JOB-4: twice is worse."""
     await add_instance(database)
@@ -283,10 +291,13 @@ async def test_what_was_acknowledged_meanwhile_is_not_taken_back(database: Datab
     assert not await database.write(lambda tx: triggers.lose(tx, was, TriggerReason.NOT_ACKNOWLEDGED))
 
 
-async def test_what_an_instance_has_and_keeps_when_it_comes_back(database: Database) -> None:
-    """JOB-5: a reconnecting instance is the same instance."""
+@pytest.mark.parametrize("state", [PUSHED, {**ACKNOWLEDGED, "gone_at": AT}], ids=["pushed", "acknowledged"])
+async def test_what_an_instance_has_and_keeps_when_it_comes_back(
+    database: Database, state: dict[str, Any]
+) -> None:
+    """JOB-5: a reconnecting instance is the same instance; that it has it, it has said now."""
     await add_instance(database, epoch=2)
-    await add_trigger(database, **{**ACKNOWLEDGED, "gone_at": AT})
+    await add_trigger(database, **state)
     await add_trigger(database, id="trg_2", nominal_fire_at=AT + 1)
     (found,) = await database.read(lambda tx: triggers.held(tx, "ins_pm_a"))
     assert found == await held(database)
@@ -300,6 +311,7 @@ async def test_what_an_instance_has_and_keeps_when_it_comes_back(database: Datab
     assert await keep("ins_pm_a", 2)
     standing = await row(database)
     assert (standing["epoch"], standing["gone_at"], standing["status"]) == (2, None, "acknowledged")
+    assert standing["acknowledged_at"] == AT
 
 
 async def test_since_when_an_instance_is_gone_is_written_once(database: Database, clock: FrozenClock) -> None:
@@ -315,17 +327,19 @@ async def test_since_when_an_instance_is_gone_is_written_once(database: Database
 
 
 async def test_what_is_adrift(database: Database) -> None:
-    """JOB-4: whose instance has no connection, or a newer one; what is not pushed yet also where it drains."""
-    for name, changes in {
+    """JOB-4: whose instance has no connection, or a newer one that had time to say what it still has."""
+    states: dict[str, dict[str, Any]] = {
         "well": {},
-        "newer": {"epoch": 2},
+        "newer": {"epoch": 2, "connected_at": AT - 5 * SECOND},
+        "fresh": {"epoch": 2, "connected_at": AT - 5 * SECOND + 1},
         "off": {"status": "offline", "server": None},
         "cut": {"server": None},
         "drains": {"status": "draining"},
-    }.items():
+    }
+    for name, changes in states.items():
         await add_instance(database, name, **changes)
     number = 0
-    for name in ("well", "newer", "off", "cut", "drains"):
+    for name in ("well", "fresh", "newer", "off", "cut", "drains"):
         for status, state in (("given", {}), ("pushed", PUSHED), ("acknowledged", ACKNOWLEDGED)):
             number += 1
             changes = {**state, "instance_id": f"ins_pm_{name}"}
@@ -333,7 +347,7 @@ async def test_what_is_adrift(database: Database) -> None:
     await add_trigger(database, id="waits", nominal_fire_at=99)
     gone = {**ACKNOWLEDGED, "instance_id": "ins_pm_cut", "gone_at": AT}
     await add_trigger(database, id="known", nominal_fire_at=98, **gone)
-    found = await database.read(lambda tx: triggers.adrift(tx, 99))
+    found = await database.read(lambda tx: triggers.adrift(tx, 5 * SECOND, 99))
     assert {one.id for one in found} == {
         "newer-pushed",
         "newer-acknowledged",
@@ -341,7 +355,7 @@ async def test_what_is_adrift(database: Database) -> None:
         *(f"cut-{status}" for status in ("given", "pushed", "acknowledged")),
         "drains-given",
     }
-    assert len(await database.read(lambda tx: triggers.adrift(tx, 2))) == 2
+    assert len(await database.read(lambda tx: triggers.adrift(tx, 5 * SECOND, 2))) == 2
 
 
 async def test_what_is_not_acknowledged_yet_and_for_how_long(database: Database, clock: FrozenClock) -> None:

@@ -6,7 +6,7 @@ The same arithmetic serves creating, editing, resuming and explaining. Nothing h
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
-from gnomon.cadence import Slot, Unit, preview
+from gnomon.cadence import Cadence, Compiled, Slot, Unit, preview
 from gnomon.cadence.notes import Teller
 from gnomon.domain.errors import Fault
 from gnomon.domain.instants import from_micros, maybe_micros, rfc3339, to_micros
@@ -27,8 +27,23 @@ async def timetable(tx: Tx, definition: Definition, anchor_at: datetime) -> "Tim
 
 def anchor_of(definition: Definition, created_at: datetime) -> datetime:
     """Where phases count from: as written, else the creation, cut to the whole minute (CAD-5)."""
-    anchor = definition.cadence.anchor or created_at
+    return anchored(definition.cadence, created_at)
+
+
+def anchored(cadence: Cadence, created_at: datetime) -> datetime:
+    """The same of a bare cadence."""
+    anchor = cadence.anchor or created_at
     return anchor.replace(second=0, microsecond=0)
+
+
+def no_slot(cadence: Cadence, walk: Compiled, now: int) -> Fault:
+    """Why a cadence has no slot after now (SCH-14)."""
+    once = cadence.unit is Unit.ONCE
+    last = walk.latest_at(now)
+    if once and last is not None:
+        past, present = rfc3339(from_micros(last)), rfc3339(from_micros(now))
+        return Fault("cadence.at", f"lies in the past: it means {past}, and it is {present} now")
+    return Fault("cadence.at" if once else "cadence", "has no slot at all: nothing would ever fire")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +110,7 @@ class Timetable:
             return [*found, Fault("ends_at", f"the window is over: it is {present} now")]
         first = self._first(now)
         if first is None:
-            found.append(self._no_slot(now, present))
+            found.append(self._no_slot(now))
         elif self.ends_at is not None and first > self.ends_at:
             at = rfc3339(from_micros(first))
             found.append(Fault("ends_at", f"no slot lies inside the window: the next one is {at}"))
@@ -105,17 +120,11 @@ class Timetable:
         begin = micros if self.starts_at is None else max(micros, self.starts_at - 1)
         return self.walk.next_after(begin)
 
-    def _no_slot(self, now: int, present: str) -> Fault:
-        once = self.definition.cadence.unit is Unit.ONCE
-        last = self.walk.latest_at(now)
-        if once and last is not None:
-            return Fault(
-                "cadence.at",
-                f"lies in the past: it means {rfc3339(from_micros(last))}, and it is {present} now",
-            )
-        if self.starts_at is not None and self.walk.next_after(now) is not None:
+    def _no_slot(self, now: int) -> Fault:
+        once_over = self.definition.cadence.unit is Unit.ONCE and self.walk.latest_at(now) is not None
+        if not once_over and self.starts_at is not None and self.walk.next_after(now) is not None:
             return Fault("starts_at", "the cadence has no slot at or after it")
-        return Fault("cadence.at" if once else "cadence", "has no slot at all: nothing would ever fire")
+        return no_slot(self.definition.cadence, self.walk, now)
 
 
 def _without_exclusions(definition: Definition, anchor_at: datetime) -> Timetable:

@@ -92,6 +92,11 @@ async def fired(tx: Tx, jobs: Iterable[Parameters]) -> None:
     await tx.later("jobs.fired", jobs)
 
 
+async def recorded(tx: Tx, job_id: str, at: int) -> None:
+    """A slot of this job has its trigger, whatever becomes of the rows."""
+    await tx.run("jobs.recorded", id=job_id, at=at)
+
+
 async def set_aside(tx: Tx, job_id: str, version: int, by: str, error: str) -> bool:
     """Disable a job whose next slot can't be computed; whether it still was at this version (DSP-9a)."""
     return await tx.one("jobs.set_aside", id=job_id, version=version, by=by, error=error) is not None

@@ -72,10 +72,9 @@ async def to_push(tx: Tx, server: str, limit: int) -> list[Row]:
     return await tx.all("triggers.to_push", server=server, limit=limit)
 
 
-async def push(tx: Tx, trigger_id: str, instance_id: str, epoch: int, server: str) -> bool:
-    """It is sent over this connection now; ``False`` where it is not to be, any more."""
-    row = await tx.one("triggers.push", id=trigger_id, instance_id=instance_id, epoch=epoch, server=server)
-    return row is not None
+async def push(tx: Tx, pushes: Iterable[Parameters]) -> set[str]:
+    """These are sent over these connections now; without those that are not to be, any more."""
+    return {row[0] for row in await tx.many("triggers.push", pushes)}
 
 
 async def acknowledge(tx: Tx, trigger_id: str, instance_id: str, epoch: int) -> bool:
@@ -106,14 +105,18 @@ async def finish(  # noqa: PLR0917 - who says how it ended
     return row is not None
 
 
-async def take_back(tx: Tx, held: Held) -> bool:
-    """It waits for another instance again, under its own id; whether it still was as it was read (JOB-4)."""
+async def take_back(tx: Tx, held: Held, *, unsent: bool = False) -> bool:
+    """It waits for another instance again, under its own id; whether it still was as it was read (JOB-4).
+
+    What was marked as pushed, and is ``unsent``, was not pushed.
+    """
     row = await tx.one(
         "triggers.take_back",
         id=held.id,
         status=held.status,
         instance_id=held.instance_id,
         epoch=held.epoch,
+        unsent=int(unsent),
     )
     return row is not None
 
@@ -147,9 +150,12 @@ async def gone(tx: Tx, held: Held) -> bool:
     return row is not None
 
 
-async def adrift(tx: Tx, limit: int) -> list[Held]:
-    """Triggers of instances that are not connected any more, or under a connection that a newer one has replaced."""
-    return [_held(row) for row in await tx.all("triggers.adrift", limit=limit)]
+async def adrift(tx: Tx, hello_us: int, limit: int) -> list[Held]:
+    """Triggers of instances that are not connected any more, or under a connection that a newer one has replaced.
+
+    The newer one is given ``hello_us`` to say what its instance still has.
+    """
+    return [_held(row) for row in await tx.all("triggers.adrift", hello_us=hello_us, limit=limit)]
 
 
 async def unacknowledged(tx: Tx, server: str, limit: int) -> list[tuple[Held, int]]:

@@ -64,6 +64,9 @@ UPDATE jobs SET last_fire_at = :at
 FROM @rows
 WHERE id = :id AND (last_fire_at IS NULL OR last_fire_at < :at);
 
+-- name: recorded
+UPDATE jobs SET recorded_until = :at WHERE id = :id AND (recorded_until IS NULL OR recorded_until < :at);
+
 -- name: set_aside
 UPDATE jobs SET enabled = 0, next_fire_at = NULL, error = :error, version = version + 1, updated_at = now_us(),
     updated_by = :by

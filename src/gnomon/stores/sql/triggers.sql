@@ -29,16 +29,19 @@ LIMIT :limit
 
 -- name: givable
 -- whether somebody has come, or has room again, for any that waits, or its job was taken from it
-SELECT t.id FROM triggers AS t JOIN jobs AS j ON j.id = t.job_id
-WHERE t.finished_at IS NULL AND t.instance_id IS NULL
-  AND (j.enabled = 0 OR j.deleted_at IS NOT NULL OR EXISTS (
+SELECT 1 AS found FROM (
+    SELECT DISTINCT j.role, CASE WHEN j.deleted_at IS NULL THEN j.enabled ELSE 0 END AS wanted
+    FROM triggers AS t JOIN jobs AS j ON j.id = t.job_id
+    WHERE t.finished_at IS NULL AND t.instance_id IS NULL
+) AS waits
+WHERE waits.wanted = 0 OR EXISTS (
     SELECT 1 FROM instances AS i
-    WHERE i.role = j.role AND i.status = 'online' AND i.server IS NOT NULL
+    WHERE i.role = waits.role AND i.status = 'online' AND i.server IS NOT NULL
       AND i.max_in_flight > (
         (SELECT count(*) FROM triggers AS h WHERE h.instance_id = i.id AND h.finished_at IS NULL)
         + (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
       )
-  ))
+)
 LIMIT 1;
 
 -- name: connected
@@ -72,7 +75,9 @@ ORDER BY t.nominal_fire_at, t.id
 LIMIT :limit;
 
 -- name: push
+-- rows: id text, instance_id text, epoch int, server text
 UPDATE triggers SET status = 'pushed', epoch = :epoch, pushes = pushes + 1, pushed_at = now_us()
+FROM @rows
 WHERE id = :id AND status = 'pending' AND instance_id = :instance_id
   AND EXISTS (
     SELECT 1 FROM instances AS i
@@ -96,7 +101,8 @@ RETURNING id;
 
 -- name: take_back
 UPDATE triggers SET
-    status = 'pending', taken_from = instance_id, instance_id = NULL, epoch = NULL, reason = NULL
+    status = 'pending', taken_from = instance_id, instance_id = NULL, epoch = NULL, reason = NULL,
+    pushes = pushes - :unsent
 WHERE id = :id AND status = :status AND instance_id = :instance_id AND coalesce(epoch, 0) = :epoch
 RETURNING id;
 
@@ -112,8 +118,9 @@ WHERE t.instance_id = :instance_id AND t.finished_at IS NULL
 ORDER BY t.id;
 
 -- name: keep
--- the instance has come back and says that it still has it (JOB-5)
-UPDATE triggers SET epoch = :epoch, gone_at = NULL
+-- the instance has come back and says that it still has it: that is an acknowledgement too (JOB-5)
+UPDATE triggers SET
+    status = 'acknowledged', acknowledged_at = coalesce(acknowledged_at, now_us()), epoch = :epoch, gone_at = NULL
 WHERE id = :id AND instance_id = :instance_id AND status IN ('pushed', 'acknowledged')
   AND EXISTS (SELECT 1 FROM instances AS i WHERE i.id = :instance_id AND i.epoch = :epoch)
 RETURNING id;
@@ -131,7 +138,8 @@ WHERE t.finished_at IS NULL AND t.instance_id IS NOT NULL AND t.gone_at IS NULL
   AND (
     i.server IS NULL
     OR (t.status = 'pending' AND i.status <> 'online')
-    OR (t.status IN ('pushed', 'acknowledged') AND t.epoch <> i.epoch)
+    -- a connection that has just begun says in its hello what its instance still has
+    OR (t.status IN ('pushed', 'acknowledged') AND t.epoch <> i.epoch AND i.connected_at <= now_us() - :hello_us)
   )
 ORDER BY t.id
 LIMIT :limit;
