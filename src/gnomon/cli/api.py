@@ -131,15 +131,20 @@ class Api:
                 yield line
 
     def _problem(self, answer: httpx2.Response) -> dict[str, Any]:
-        try:
-            problem = answer.json()
-        except ValueError:
-            problem = None
-        if not isinstance(problem, dict) or "detail" not in problem | {"detail": problem.get("title")}:
-            return {"detail": f"{self._place} answered {answer.status_code}, and not as Gnomon does."}
-        if answer.status_code == 401 and not self.local:
-            problem["detail"] = f"{problem.get('detail')} Name a key with GNOMON_KEY or --key."
-        return problem
+        return problem_of(answer, self._place, local=self.local)
+
+
+def problem_of(answer: httpx2.Response, place: str, *, local: bool = False) -> dict[str, Any]:
+    """The problem document of an answer that is none of success, or what can be said where it has none."""
+    try:
+        problem = answer.json()
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict) or "detail" not in problem | {"detail": problem.get("title")}:
+        return {"detail": f"{place} answered {answer.status_code}, and not as Gnomon does."}
+    if answer.status_code == 401 and not local:
+        problem["detail"] = f"{problem.get('detail')} Name a key with GNOMON_KEY or --key."
+    return problem
 
 
 def unreachable(place: str, error: Exception) -> Failed:
@@ -159,10 +164,20 @@ def open_api(url: str | None, key: str | None, *, create: bool = False) -> Api:
     return _remote(url, key) if url else _in_process(create=create)
 
 
-def _remote(url: str, key: str | None) -> Api:
+def place_of(url: str) -> str:
+    """The address of a server as it was written, without what stands after it.
+
+    Raises:
+        Failed: it is none.
+    """
     place = url.rstrip("/").removesuffix("/v1")
     if not place.startswith(("http://", "https://")):
         raise Failed(f"{url!r} is no address of a server. Write it as http://127.0.0.1:8420.", Exit.USAGE)
+    return place
+
+
+def _remote(url: str, key: str | None) -> Api:
+    place = place_of(url)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def nothing() -> None:
@@ -187,13 +202,23 @@ def _in_process(*, create: bool) -> Api:
 
 
 def _opened(settings: "Settings", *, create: bool) -> Api:
-    if not create and not _is_made(settings):
+    if not create:
+        require_database(settings)
+    return in_process(settings)
+
+
+def require_database(settings: "Settings") -> None:
+    """Go on where there is a database.
+
+    Raises:
+        Failed: there is none (exit code 3).
+    """
+    if not _is_made(settings):
         detail = (
             f"There is no database at {settings.database_place}. `gnomon up` starts one, `gnomon migrate` makes one; "
             "a server elsewhere is named with --url or GNOMON_URL."
         )
         raise Failed({"detail": detail, "code": "no_database"}, Exit.UNREACHABLE)
-    return in_process(settings)
 
 
 def _is_made(settings: "Settings") -> bool:
@@ -208,7 +233,7 @@ def in_process(settings: "Settings") -> Api:
     """The API over the database of these settings, which is made where it is missing; nothing is fired or worked on."""
     from gnomon.wiring import open_center
 
-    token = _operator_token(settings)
+    token = operator_token(settings)
     runner = asyncio.Runner()
     try:
         center = runner.run(open_center(settings, dispatch=False, work=False, operator_token=token))
@@ -225,7 +250,7 @@ def in_process(settings: "Settings") -> Api:
     return Api(runner, client, center.stop, place=settings.database_place, local=True)
 
 
-def _operator_token(settings: "Settings") -> str:
+def operator_token(settings: "Settings") -> str:
     """What the app in this process takes for the operator; no server ever accepts it.
 
     The same for each command on one database, because a request's Idempotency-Key holds for one bearer (IDM-2).

@@ -11,6 +11,7 @@ from gnomon.cli import (
     audit,
     calendars,
     keys,
+    mcp,
     preview,
     runs,
     schedules,
@@ -62,6 +63,7 @@ def build() -> typer.Typer:
         pass
 
     serving.register(app, RUN)
+    mcp.register(app, RUN)
     for noun in (agents, teams, schedules, runs, sessions, calendars, keys):
         noun.register(app, NOUNS)
     apply.register(app, CODE)

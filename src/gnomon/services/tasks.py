@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from gnomon.domain import task_form as forms
 from gnomon.domain.caller import Caller
-from gnomon.domain.errors import FenceStale, Refused
+from gnomon.domain.errors import FenceStale
 from gnomon.domain.filters import TaskFilter
 from gnomon.domain.form import Form
 from gnomon.domain.ids import Kind
@@ -143,12 +143,12 @@ class Tasks:
 
         Raises:
             Invalid: with every fault.
-            Refused: ``role_bound``, the key serves another role.
+            Refused: ``key_bound_to_role``, the key serves another role.
         """
         form = Form(given)
         claim = forms.read_claim(form)
         form.finish()
-        _require_role(caller, claim.role)
+        caller.require_role(claim.role)
         claimer = Claimer(
             caller,
             self._mint.make(Kind.INSTANCE),
@@ -169,7 +169,7 @@ class Tasks:
             Invalid: with every fault.
             Missing: there is none of this id.
             FenceStale: somebody else holds it, or nobody: nothing was changed but the audit.
-            Refused: ``role_bound``.
+            Refused: as ``claim``.
         """
         form = Form(given)
         renewal = forms.read_renew(form)
@@ -177,10 +177,10 @@ class Tasks:
         held = Hold(task_id, renewal.fence, caller.actor, renewal.instance)
 
         async def work(tx: Tx) -> Task | FenceStale:
-            await _require_role_of(tx, caller, task_id)
+            await require_role_of(tx, caller, task_id)
             return await task_claims.renew(tx, held, renewal, self._lock_us)
 
-        return Renewed(_landed(await self._database.write_guarded(work)))
+        return Renewed(landed(await self._database.write_guarded(work)))
 
     async def report(self, caller: Caller, task_id: str, given: Mapping[str, Any]) -> Reported:
         """Say what became of a task, which releases it (BRD-3).
@@ -189,7 +189,7 @@ class Tasks:
             Invalid: with every fault.
             Missing: there is none of this id.
             FenceStale: as ``renew``.
-            Refused: ``role_bound``.
+            Refused: as ``claim``.
         """
         form = Form(given)
         report = forms.read_report(form)
@@ -197,10 +197,10 @@ class Tasks:
         held = Hold(task_id, report.fence, caller.actor, report.instance)
 
         async def work(tx: Tx) -> Reported | FenceStale:
-            await _require_role_of(tx, caller, task_id)
+            await require_role_of(tx, caller, task_id)
             return await task_claims.report(tx, held, report)
 
-        done = _landed(await self._database.write_guarded(work))
+        done = landed(await self._database.write_guarded(work))
         self._signal.notify()
         return done
 
@@ -239,21 +239,23 @@ class Tasks:
                 return True
 
 
-def _landed(outcome: T | FenceStale) -> T:
+def landed(outcome: T | FenceStale) -> T:
+    """What a write by a holder gave, after its commit.
+
+    Raises:
+        FenceStale: nothing was changed but the audit.
+    """
     if isinstance(outcome, FenceStale):
         raise outcome
     return outcome
 
 
-def _require_role(caller: Caller, role: str) -> None:
-    if caller.role not in (None, role):
-        raise Refused(
-            f'This key serves the role "{caller.role}": it can work on no task of "{role}".',
-            code="role_bound",
-            data={"role": caller.role},
-        )
+async def require_role_of(tx: Tx, caller: Caller, task_id: str) -> None:
+    """Let a caller through to a task of the role that their key serves.
 
-
-async def _require_role_of(tx: Tx, caller: Caller, task_id: str) -> None:
+    Raises:
+        Missing: there is no such task.
+        Refused: ``role_bound``.
+    """
     if caller.role is not None:
-        _require_role(caller, (await there(tx, task_id)).role)
+        caller.require_role((await there(tx, task_id)).role)

@@ -23,6 +23,7 @@ from gnomon.services import dedup
 from gnomon.services.engine import Engine, Pace
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
+from gnomon.services.questions import Questions
 from gnomon.services.retention import Keep, Retention
 from gnomon.services.verify import Verify
 from gnomon.settings import Settings
@@ -88,7 +89,7 @@ async def open_center(
         runtimes=runtimes,
         link=link,
         verify=verify,
-        door=mount(app, services, VERSION),
+        door=mount(app, services, Questions(database, mint, signal), VERSION),
     )
 
 

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from gnomon.domain.errors import Unavailable
 from gnomon.edges.http.services import Services
 from gnomon.edges.mcp.door import Door
+from gnomon.edges.mcp.services import Services as ToolServices
 from gnomon.runtimes.table import RuntimeTable
 from gnomon.services.engine import Engine
 from gnomon.services.verify import Verify
@@ -40,6 +41,11 @@ class Center:
     def process_id(self) -> str:
         """The random id of this start of this process (RUN-5a)."""
         return self.engine.process_id
+
+    @property
+    def tools(self) -> ToolServices:
+        """What the tools of ``/mcp`` stand on, for whoever serves them in another way."""
+        return self._door.services
 
     async def start(self) -> None:
         """Start the loops: after the sockets listen (DSP-1)."""

@@ -5,9 +5,10 @@ from fastapi import FastAPI
 from gnomon.edges.http.services import Services
 from gnomon.edges.mcp.door import Door
 from gnomon.edges.mcp.services import Services as ToolServices
+from gnomon.services.questions import Questions
 
 
-def tool_services(services: Services) -> ToolServices:
+def tool_services(services: Services, questions: Questions) -> ToolServices:
     """What the tools stand on."""
     return ToolServices(
         api_keys=services.api_keys,
@@ -17,11 +18,13 @@ def tool_services(services: Services) -> ToolServices:
         run_now=services.run_now,
         runs=services.runs,
         explain=services.explain,
+        tasks=services.tasks,
+        questions=questions,
     )
 
 
-def mount(app: FastAPI, services: Services, version: str) -> Door:
+def mount(app: FastAPI, services: Services, questions: Questions, version: str) -> Door:
     """Stand ``/mcp`` beside the routes of HTTP; whoever stops the application closes the door."""
-    door = Door(tool_services(services), version=version)
+    door = Door(tool_services(services, questions), version=version)
     app.router.routes.append(door.route)
     return door

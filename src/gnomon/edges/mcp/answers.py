@@ -3,15 +3,16 @@
 Every sentence is read by a model that acts on it, so it names the tool to call, and says when to stop.
 """
 
-from gnomon.domain.errors import Conflict, GnomonError, Invalid, Missing, Refused, Unavailable
+from gnomon.domain.errors import Conflict, FenceStale, GnomonError, Invalid, Missing, Refused, Unavailable
 
 NOT_YOURS = (
     "This claim is not yours any more: it ran out and was taken back, or somebody else holds the task. Stop working on "
     "it now, change nothing more for it, do not report it, and call next_task."
 )
 _BY_CODE = {
-    "fence_stale": NOT_YOURS,
-    "not_the_holder": NOT_YOURS,
+    "key_bound_to_role": "Call whoami: it names the role of your key.",
+    "dedup_key_reused": "If it is the same work, do not create it again; get_task shows what is there. If it is other work, "
+    "use another dedup_key.",
     "scope_missing": "Do not try again with this key. Ask whoever gave it to you for one that has this scope.",
     "run_in_flight": "Do not start another. get_run shows how that run stands; call again once it is over.",
     "run_over": "There is nothing left to cancel; get_run shows how it ended.",
@@ -41,10 +42,19 @@ def way_out(error: GnomonError) -> str:
 
 def in_words(error: GnomonError) -> str:
     """An error of ours as an agent reads it."""
+    if isinstance(error, FenceStale):
+        return f"{NOT_YOURS} {_as_it_stands(error)}(code: {error.code})"
     faults = error.faults if isinstance(error, Invalid) else ()
     said = [f"- {fault.field or 'arguments'}: {fault.message}" for fault in faults]
     told = "These arguments are wrong:" if said else error.message
     return "\n".join([told, *said, way_out(error), f"(code: {error.code})"])
+
+
+def _as_it_stands(error: FenceStale) -> str:
+    status, holder = error.data.get("task_status"), error.data.get("holder")
+    if holder is not None:
+        return f"The instance {holder} works on it now. "
+    return "" if status is None else f"The task is {status} now. "
 
 
 def unexpected(request_id: str | None) -> str:

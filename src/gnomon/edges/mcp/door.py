@@ -25,7 +25,7 @@ class Door:
     """The ASGI application at ``/mcp``. Each of its tools declares a scope, and judges its caller by it (SEC-1)."""
 
     def __init__(self, services: Services, *, version: str) -> None:
-        self._services = services
+        self.services = services
         self._version = version
         self._closing = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
@@ -46,11 +46,11 @@ class Door:
         check_origin(request.headers.get("origin"), request.headers.get("host"))
         refuse_key_in_query(request.query_params)
         text = bearer(request.headers.getlist("authorization"))
-        caller = await self._services.api_keys.authenticate(text)
+        caller = await self.services.api_keys.authenticate(text)
         request.state.caller = caller
         if caller.target is not None:
             raise caller.bound()
-        request.state.seat = Seat(caller, seal_of(text))
+        request.state.seat = Seat(caller, seal_of(text), is_gone=request.is_disconnected)
         body = await read(request)
         parse(body)
         protocol = await self._open()
@@ -72,7 +72,7 @@ class Door:
         """Hold the SDK's task group, which must be left by the task that has entered it."""
         try:
             serving = await asyncio.to_thread(_imported)
-            async with serving(self._services, self._version) as protocol:
+            async with serving(self.services, self._version) as protocol:
                 opened.set_result(protocol)
                 await self._closing.wait()
         except Exception as error:

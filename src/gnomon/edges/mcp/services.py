@@ -6,9 +6,11 @@ from gnomon.services.api_keys import ApiKeys
 from gnomon.services.explain import Explain
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
+from gnomon.services.questions import Questions
 from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
 from gnomon.services.schedules import Schedules
+from gnomon.services.tasks import Tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +24,5 @@ class Services:
     run_now: RunNow
     runs: Runs
     explain: Explain
+    tasks: Tasks
+    questions: Questions

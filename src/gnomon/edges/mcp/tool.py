@@ -17,6 +17,7 @@ from gnomon.domain.errors import Fault, Invalid
 from gnomon.domain.scopes import Scope
 from gnomon.edges.json_input import FAULTS, check
 from gnomon.edges.mcp.services import Services
+from gnomon.services.tasks import stays
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 _SAID = {"missing": "is required", "extra_forbidden": "is not a known argument"}
@@ -31,12 +32,16 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """Who calls a tool. ``seal`` is a secret of theirs; ``role`` and ``instance`` stand where a call names none."""
+    """Who calls a tool. ``seal`` is a secret of theirs; ``role`` and ``instance`` stand where a call names none.
+
+    ``is_gone`` says of a caller that waits whether they still do.
+    """
 
     caller: Caller
     seal: bytes
     role: str | None = None
     instance: str | None = None
+    is_gone: Callable[[], Awaitable[bool]] = stays
 
     @property
     def name(self) -> str:
