@@ -450,6 +450,16 @@ async def test_what_was_renewed_or_claimed_anew_since_it_was_seen_stays(
         assert (await read(database, task_id)).status is TaskStatus.IN_PROGRESS
 
 
+async def test_the_next_end_is_of_what_is_still_held(database: Database, clock: FrozenClock) -> None:
+    """BRD-5."""
+    assert await database.read(tasks.next_end) is None
+    await add_held(database)
+    await add_held(database, "tsk_2", expires_at=AT + 2 * LOCK)
+    assert await database.read(tasks.next_end) == LOCK
+    clock.advance(120)
+    assert await database.read(tasks.next_end) == LOCK
+
+
 # --- the schema -------------------------------------------------------------------------------------------------------
 
 

@@ -71,7 +71,7 @@ class Watchdog:
         self._jumps: list[Jump] = []  # seen in the middle of a sweep: the next tick acts on them
 
     async def tick(self) -> float:
-        """One sweep; seconds until the next."""
+        """One sweep and the chores; seconds until the next, by the first chore that gives fewer of them."""
         due = await self._database.read(self._look)
         jumps, self._jumps = self._jumps, []
         for jump in jumps:
@@ -86,9 +86,8 @@ class Watchdog:
         if self._ticks % _CLEAN_EVERY == 0:
             await self._database.write_guarded(lambda tx: processes.clean(tx, _FORGET_PROCESSES_US))
         self._ticks += 1
-        for chore in self._chores:
-            await chore()
-        return self._sweep_seconds
+        waits = [await chore() for chore in self._chores]
+        return min([self._sweep_seconds, *(wait for wait in waits if isinstance(wait, float))])
 
     async def _give_up(self, abandoned: set[tuple[str, int]]) -> Swept:
         """What this process could not renew and has stopped is written down at once, by the hand that held it (RUN-5)."""
@@ -105,10 +104,10 @@ class Watchdog:
 
     async def _look(self, tx: Tx) -> bool:
         """Ask the clock guard, and whether anything looks expired at all: the common sweep writes nothing."""
-        await self._ask_guard(tx)
+        await self.ask_guard(tx)
         return bool(await runs.expired(tx, self._heartbeat_timeout_us, None, 1))
 
-    async def _ask_guard(self, tx: Tx) -> bool:
+    async def ask_guard(self, tx: Tx) -> bool:
         """Whether the guard, given the machine's readings, has seen a jump that nobody has acted on yet."""
         now, readings = await processes.readings(tx, self._boot)
         self._jumps += self._guard.observe(now, readings)
@@ -126,7 +125,7 @@ class Watchdog:
     async def _sweep_batch(self, tx: Tx) -> tuple[Swept, int]:
         rows = await runs.expired(tx, self._heartbeat_timeout_us, self._guard.calm_us(), BATCH)
         # this process may have stood still since the tick looked, and the clock been set: asked after the rows were read
-        if await self._ask_guard(tx):
+        if await self.ask_guard(tx):
             return Swept(), 0
         return await _take(tx, rows), len(rows)
 

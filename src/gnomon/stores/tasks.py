@@ -212,6 +212,12 @@ async def expired(tx: Tx, timeout_us: int, calm_us: int | None, limit: int) -> l
     return await tx.all("tasks.expired", timeout_us=timeout_us, calm_us=calm_us, limit=limit)
 
 
+async def next_end(tx: Tx) -> int | None:
+    """Microseconds until the next claim ends that is not renewed; ``None`` where there is none to come."""
+    row = await tx.one("tasks.next_end")
+    return None if row is None else row["wait_us"]
+
+
 async def expire(tx: Tx, rows: Iterable[Row]) -> set[str]:
     """Take claims that ``expired`` gave, and put their tasks back into the backlog; those that had not been renewed."""
     seen = [{name: row[name] for name in ("task_id", "fence", "expires_at")} for row in rows]

@@ -4,6 +4,7 @@ Builds stores, adapters, services and edges and hands each what it needs; decide
 """
 
 import os
+from collections.abc import Callable
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -20,17 +21,20 @@ from gnomon.ports.clock import Clock
 from gnomon.runtimes.table import RuntimeTable, runtime_table
 from gnomon.runtimes.warden import kill
 from gnomon.services import dedup
-from gnomon.services.engine import Engine, Pace
+from gnomon.services.engine import Chore, Engine, Pace
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.questions import Questions
 from gnomon.services.retention import Keep, Retention
+from gnomon.services.task_sweep import TaskSweep
 from gnomon.services.verify import Verify
 from gnomon.settings import Settings
 from gnomon.wiring.center import Center
-from gnomon.wiring.databases import is_made, migrate, open_link, prepare
+from gnomon.wiring.databases import Link, is_made, migrate, open_link, prepare
 from gnomon.wiring.mcp import mount
-from gnomon.wiring.services import Parts, build_services
+from gnomon.wiring.parts import Parts
+from gnomon.wiring.pushed import build_pushed, open_door
+from gnomon.wiring.services import build_services
 
 __all__ = ["VERSION", "Center", "is_made", "migrate", "open_center"]
 VERSION = version("gnomon")
@@ -61,24 +65,29 @@ async def open_center(
     pace = _pace(settings)
     dispatches = settings.dispatches if dispatch is None else dispatch
     runtimes = _runtimes(settings, clock, pace)
-    keep = Keep(settings.history_days, settings.ledger_days, settings.audit_days)
-    retention = Retention(database, keep, lambda: engine.guard.calm_us())  # noqa: PLW0108 - made after this
     pausing = Pausing(database=database, signal=signal)
+    board = _board(settings, link, lambda: engine)
+    process_id = mint.process()
+    pushed = build_pushed(settings, link, mint, clock, runtimes, process_id, lambda: engine)
     engine = Engine(
         database=database,
         clock=clock,
         mint=mint,
         signal=signal,
         runtimes=runtimes,
-        process_id=mint.process(),
+        process_id=process_id,
         version=VERSION,
         kill_group=kill,
         pace=pace,
         dispatch=dispatches,
         work=settings.works if work is None else work,
-        chores=(pausing.resume_due, dedup.Cleaning(database).tick, retention.tick),
+        chores=(
+            *(pausing.resume_due, board.tick, *pushed.chores),
+            *_cleaning(settings, link, lambda: engine),
+        ),
+        errands=pushed.errands,
     )
-    parts = Parts(settings, clock, entropy, mint, link, engine, pausing, dispatches=dispatches)
+    parts = Parts(settings, clock, entropy, mint, link, engine, pausing, pushed, dispatches=dispatches)
     services = build_services(parts, operator_token)
     app = _app(parts, services)
     verify = Verify(database, gapless=not settings.is_postgres)  # a sequence skips what was rolled back
@@ -93,10 +102,30 @@ async def open_center(
     )
 
 
+def _board(settings: Settings, link: Link, engine: Callable[[], Engine]) -> TaskSweep:
+    """The sweep over the board; ``engine`` is made after it."""
+    return TaskSweep(
+        link.database,
+        link.signal,
+        heartbeat_timeout_seconds=settings.heartbeat_timeout_seconds,
+        calm_us=lambda: engine().guard.calm_us(),  # noqa: PLW0108 - it is not there yet
+        jumped=lambda tx: engine().watchdog.ask_guard(tx),  # noqa: PLW0108 - likewise
+    )
+
+
+def _cleaning(settings: Settings, link: Link, engine: Callable[[], Engine]) -> tuple[Chore, ...]:
+    """What deletes for its age."""
+    keep = Keep(settings.history_days, settings.ledger_days, settings.audit_days)
+    retention = Retention(link.database, keep, lambda: engine().guard.calm_us())  # noqa: PLW0108 - likewise
+    return dedup.Cleaning(link.database).tick, retention.tick
+
+
 def _app(parts: Parts, services: Services) -> FastAPI:
     registry = CollectorRegistry()
     registry.register(ProcessCollector(parts.engine.counts))
-    return build_app(services, clock=parts.clock, entropy=parts.entropy, version=VERSION, registry=registry)
+    app = build_app(services, clock=parts.clock, entropy=parts.entropy, version=VERSION, registry=registry)
+    open_door(app, services, parts, registry)
+    return app
 
 
 def _runtimes(settings: Settings, clock: Clock, pace: Pace) -> RuntimeTable:

@@ -76,7 +76,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the clock is looked at again after the rows were read",
         "services/watchdog.py",
-        "        if await self._ask_guard(tx):\n            return Swept(), 0\n",
+        "        if await self.ask_guard(tx):\n            return Swept(), 0\n",
         "",
         _FOUND + "test_a_sweep_that_stood_still_after_its_look_takes_nothing",
     ),

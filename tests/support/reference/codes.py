@@ -75,7 +75,6 @@ MEANINGS = {
     "port_in_use": "the server can't listen on its port",
     "read_only": "the database or its folder can't be written to",
     "revision_stale": "the record has changed since it was read; read it again, then edit",
-    "role_bound": "the key serves one role, and this is of another",
     "run_in_flight": "a run of the schedule is unfinished; run_id names it",
     "run_over": "the run is over already",
     "schedule_completed": "the schedule ran out of slots; edit it so that it has some",

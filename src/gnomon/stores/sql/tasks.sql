@@ -193,6 +193,9 @@ WHERE
 ORDER BY l.expires_at, l.task_id
 LIMIT :limit;
 
+-- name: next_end
+SELECT min(expires_at) - now_us() AS wait_us FROM task_locks WHERE expires_at > now_us();
+
 -- name: expire
 -- as it was seen: one that was renewed meanwhile has another end
 -- rows: task_id text, fence int, expires_at int
