@@ -18,6 +18,7 @@ class Socket:
         self.texts: list[str] = []
         self.parted: Partings | None = None
         self._room = room
+        self.stuck = False
 
     def put(self, text: str) -> bool:
         if self.parted is not None or len(self.texts) == self._room:
@@ -27,6 +28,9 @@ class Socket:
 
     def part(self, parting: Partings) -> None:
         self.parted = parting
+
+    def is_stuck(self) -> bool:
+        return self.stuck
 
 
 def speaker(epoch: int = 1, name: str = "a") -> Speaker:
@@ -147,6 +151,16 @@ async def test_who_was_heard_of_is_told_once() -> None:
     assert connections.heard() == []
     assert {key: [who.name for who in by] for key, by in connections.keys().items()} == {"key_1": ["a", "b"]}
     assert [who.name for who in connections.speakers()] == ["a", "b", "c"]
+
+
+async def test_who_does_not_read_is_ended() -> None:
+    """ws-09: also where nothing more is sent to it."""
+    connections, one, other = Connections(), Socket(), Socket()
+    connections.take(speaker(1, "a"), one)
+    connections.take(speaker(1, "b"), other)
+    other.stuck = True
+    connections.part_stuck()
+    assert [socket.parted for socket in (one, other)] == [None, Partings.TOO_SLOW]
 
 
 async def test_one_or_all_are_ended() -> None:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from gnomon.domain.caller import system
 from gnomon.edges.http.app import build_app
 from gnomon.edges.http.services import Check, Services
+from gnomon.edges.ws import frames
 from gnomon.edges.mcp.door import Door
 from gnomon.runtimes.checks import check_runtime
 from gnomon.services.agents import Agents
@@ -25,6 +26,7 @@ from gnomon.services.closing import Closing
 from gnomon.services.explain import Explain
 from gnomon.services.gates import Gates
 from gnomon.services.holidays import realign_users
+from gnomon.services.instances import Instances
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
@@ -98,6 +100,8 @@ def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -
         tasks=Tasks(database, clock, mint, signal, lock_seconds=120, heartbeat_timeout_seconds=120),
         explain=Explain(database=database),
         apply=Apply(database=database, signal=signal, parts=parts),
+        instances=Instances(database, mint, signal, "prc_1"),
+        frames=frames.schema,
         settings=lambda: [{"name": "port", "value": 8420, "default": 8420, "origin": "default"}],
         readiness=partial(_as_they_are, checks),
     )

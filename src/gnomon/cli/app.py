@@ -10,6 +10,7 @@ from gnomon.cli import (
     apply,
     audit,
     calendars,
+    instances,
     keys,
     mcp,
     preview,
@@ -64,7 +65,7 @@ def build() -> typer.Typer:
 
     serving.register(app, RUN)
     mcp.register(app, RUN)
-    for noun in (agents, teams, schedules, runs, sessions, calendars, keys):
+    for noun in (agents, teams, schedules, runs, sessions, instances, calendars, keys):
         noun.register(app, NOUNS)
     apply.register(app, CODE)
     preview.register(app, ASK)

@@ -177,7 +177,14 @@ async def _serve_on(
         )
         await center.drain()
 
-    await Server(center.app, started=started, drain=drain, stopped=center.stop).serve(sockets=sockets)
+    server = Server(
+        center.app,
+        started=started,
+        drain=drain,
+        stopped=center.stop,
+        ping_seconds=settings.heartbeat_seconds,
+    )
+    await server.serve(sockets=sockets)
 
 
 async def _work(out: Terminal, settings: "Settings") -> None:

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from gnomon.domain.errors import Unavailable
+from gnomon.edges.sockets import SocketProtocol
 
 _log = structlog.get_logger()
 Step = Callable[[], Awaitable[None]]
@@ -29,6 +30,7 @@ Step = Callable[[], Awaitable[None]]
 # After the drain only event streams and slow readers are left: they get this long to go by themselves.
 LINGER_SECONDS = 2
 BACKLOG = 2_048
+MESSAGE_BYTES = 1_048_576  # of a WebSocket's message; a larger one ends its connection with 1009
 
 
 class PortInUse(Unavailable):
@@ -68,17 +70,23 @@ class Server(uvicorn.Server):
     """One app on sockets that are bound already.
 
     ``started`` is awaited once they listen, ``drain`` when a stop was asked for (it bounds itself), ``stopped`` when the
-    last connection is gone.
+    last connection is gone. ``ping_seconds`` is how often a WebSocket's peer is asked for a sign of life, and how long it
+    has for that.
     """
 
-    def __init__(self, app: ASGIApp, *, started: Step, drain: Step, stopped: Step) -> None:
+    def __init__(
+        self, app: ASGIApp, *, started: Step, drain: Step, stopped: Step, ping_seconds: float = 20.0
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 http="httptools",
                 loop="uvloop",
-                ws="websockets-sansio",
+                ws=SocketProtocol,
                 ws_per_message_deflate=False,
+                ws_max_size=MESSAGE_BYTES,
+                ws_ping_interval=ping_seconds,
+                ws_ping_timeout=ping_seconds,
                 lifespan="on",
                 log_config=None,
                 access_log=False,

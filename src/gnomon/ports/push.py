@@ -53,6 +53,10 @@ class Link(Protocol):
         """End the connection: what is queued goes out if the peer takes it soon."""
         ...
 
+    def is_stuck(self) -> bool:
+        """Whether the peer has taken nothing of what is queued for too long."""
+        ...
+
 
 class Hands(Protocol):
     """How a runtime has an attempt done by an instance, whichever server holds its connection."""

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote
 
 from standardwebhooks.webhooks import Webhook
@@ -54,9 +55,14 @@ def check_headers(headers: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def body_of(invocation: Invocation) -> bytes:
-    """The JSON of an invocation (CONTRACT, "What a target gets"), in ASCII, so that what is signed is what is sent."""
+    """The JSON of an invocation, in ASCII, so that what is signed is what is sent."""
+    return json.dumps(fields_of(invocation), separators=(",", ":")).encode("ascii")
+
+
+def fields_of(invocation: Invocation) -> dict[str, Any]:
+    """What a target gets, whatever way it travels (CONTRACT, "What a target gets")."""
     nominal = invocation.nominal_fire_at
-    fields = {
+    return {
         "run_id": invocation.run_id,
         "attempt": invocation.attempt,
         "fence": invocation.fence,
@@ -69,7 +75,6 @@ def body_of(invocation: Invocation) -> bytes:
         "session_id": invocation.session_id,
         "messages": [{"role": m.role, "content": m.content} for m in invocation.messages],
     }
-    return json.dumps(fields, separators=(",", ":")).encode("ascii")
 
 
 def our_headers(invocation: Invocation, body: bytes, secret: str | None, now: datetime) -> dict[str, str]:

@@ -153,6 +153,12 @@ class Connections:
         for held in list(self._held.values()):
             held.link.part(parting)
 
+    def part_stuck(self) -> None:
+        """End the connections whose peers do not read (ws-09)."""
+        for held in list(self._held.values()):
+            if held.link.is_stuck():
+                held.link.part(Partings.TOO_SLOW)
+
     def _put(self, instance_id: str, epoch: int, text: str) -> bool:
         standing = self._held.get(instance_id)
         return standing is not None and standing.speaker.epoch == epoch and standing.link.put(text)

@@ -50,6 +50,11 @@ class Reports:
             {"run_id": run_id, "fence": fence, "kind": kind, "data": json.dumps(data), "most": MOST_EVENTS}
         )
 
+    def say(self, run_id: str, fence: int, text: str) -> None:
+        """Called on the loop: a line of progress of a run that may be held elsewhere; under an old fence it is nothing."""
+        self.add(run_id, fence, "progress", {"text": text[:MOST_CHARACTERS]})
+        self.flush_soon()
+
     def flush_soon(self) -> None:
         """Called on the loop: write what has gathered, after a moment."""
         if self._flushing is None or self._flushing.done():

@@ -1,12 +1,12 @@
 """The services behind the edges, one for each noun, each built once over the parts of one process."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from gnomon.cadence import zone_data_version
 from gnomon.domain.agent import RuntimeSpec
 from gnomon.domain.errors import Fault
 from gnomon.edges.http.services import Check, Readiness, Services
-from gnomon.ports.clock import Clock, Entropy
+from gnomon.edges.ws import frames
 from gnomon.runtimes.checks import check_runtime
 from gnomon.services.agents import Agents
 from gnomon.services.api_keys import ApiKeys
@@ -14,13 +14,10 @@ from gnomon.services.apply import Apply
 from gnomon.services.apply_parts import all_parts
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
-from gnomon.services.engine import Engine
 from gnomon.services.explain import Explain
 from gnomon.services.gates import Gates
 from gnomon.services.health import Health
 from gnomon.services.holidays import realign_users
-from gnomon.services.mint import Mint
-from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
 from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
@@ -28,23 +25,9 @@ from gnomon.services.schedules import Schedules
 from gnomon.services.sessions import Sessions
 from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
-from gnomon.settings import Settings, inventory
+from gnomon.settings import inventory
 from gnomon.stores import migrations
-from gnomon.wiring.databases import Link
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What the services of one process are built over."""
-
-    settings: Settings
-    clock: Clock
-    entropy: Entropy
-    mint: Mint
-    link: Link
-    engine: Engine
-    pausing: Pausing
-    dispatches: bool
+from gnomon.wiring.parts import Parts
 
 
 def build_services(parts: Parts, operator_token: str | None) -> Services:
@@ -90,6 +73,8 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
                 schedule_service=schedules,
             ),
         ),
+        instances=parts.pushed.instances,
+        frames=frames.schema,
         settings=lambda: [asdict(entry) for entry in inventory(settings)],
         readiness=_readiness(parts),
     )

@@ -19,6 +19,7 @@ from gnomon.edges.http import (
     calendars,
     documents,
     health,
+    instances,
     keys,
     previews,
     problems,
@@ -36,7 +37,7 @@ from gnomon.edges.http.services import Services
 from gnomon.edges.http.shapes import Problem
 from gnomon.ports.clock import Clock, Entropy
 
-_NOUNS = (agents, teams, schedules, runs, tasks, calendars, keys, sessions, previews, records, apply)
+_NOUNS = (agents, teams, schedules, runs, tasks, instances, calendars, keys, sessions, previews, records, apply)
 
 
 def build_app(

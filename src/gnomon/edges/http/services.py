@@ -13,6 +13,7 @@ from gnomon.services.apply import Apply
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
 from gnomon.services.explain import Explain
+from gnomon.services.instances import Instances
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
 from gnomon.services.run_now import RunNow
@@ -39,7 +40,7 @@ Readiness = Callable[[], Awaitable[list[Check]]]
 class Services:
     """The services, one for each noun.
 
-    ``settings`` is the inventory of settings as JSON-safe rows (OPS-5); ``readiness`` looks at what OPS-5a names.
+    ``frames`` is the JSON schema of every frame of ``/v1/connect``; ``settings`` is the inventory of settings as JSON-safe rows (OPS-5); ``readiness`` looks at what OPS-5a names.
     """
 
     agents: Agents
@@ -56,6 +57,8 @@ class Services:
     tasks: Tasks
     explain: Explain
     apply: Apply
+    instances: Instances
+    frames: Callable[[], dict[str, Any]]
     settings: Callable[[], list[dict[str, Any]]]
     readiness: Readiness
 
