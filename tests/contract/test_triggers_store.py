@@ -234,7 +234,7 @@ async def test_who_has_it_acknowledges_it_over_the_present_connection(database: 
 
 
 @pytest.mark.parametrize(
-    "standing", [PUSHED, {**ACKNOWLEDGED, "gone_at": AT}], ids=["pushed", "acknowledged"]
+    "standing", [PUSHED, {**ACKNOWLEDGED, "lost_after": AT}], ids=["pushed", "acknowledged"]
 )
 async def test_who_has_it_ends_it_over_the_present_connection(
     database: Database, standing: dict[str, Any]
@@ -258,7 +258,7 @@ async def test_who_has_it_ends_it_over_the_present_connection(
     found = await row(database)
     assert (found["status"], found["reason"], found["note"]) == ("failed", "reported", "no disk")
     assert (found["finished_at"], found["acknowledged_at"], found["payload"]) == (AT, AT, None)
-    assert found["gone_at"] is None
+    assert found["lost_after"] is None
 
 
 async def test_what_was_pushed_is_taken_back_from_the_connection_that_had_it(database: Database) -> None:
@@ -291,7 +291,9 @@ async def test_what_was_acknowledged_meanwhile_is_not_taken_back(database: Datab
     assert not await database.write(lambda tx: triggers.lose(tx, was, TriggerReason.NOT_ACKNOWLEDGED))
 
 
-@pytest.mark.parametrize("state", [PUSHED, {**ACKNOWLEDGED, "gone_at": AT}], ids=["pushed", "acknowledged"])
+@pytest.mark.parametrize(
+    "state", [PUSHED, {**ACKNOWLEDGED, "lost_after": AT}], ids=["pushed", "acknowledged"]
+)
 async def test_what_an_instance_has_and_keeps_when_it_comes_back(
     database: Database, state: dict[str, Any]
 ) -> None:
@@ -310,20 +312,28 @@ async def test_what_an_instance_has_and_keeps_when_it_comes_back(
     assert not await keep("ins_pm_a", 2, "trg_2")
     assert await keep("ins_pm_a", 2)
     standing = await row(database)
-    assert (standing["epoch"], standing["gone_at"], standing["status"]) == (2, None, "acknowledged")
+    assert (standing["epoch"], standing["lost_after"], standing["status"]) == (2, None, "acknowledged")
     assert standing["acknowledged_at"] == AT
 
 
-async def test_since_when_an_instance_is_gone_is_written_once(database: Database, clock: FrozenClock) -> None:
+async def test_how_long_an_instance_may_be_gone_is_never_made_longer(
+    database: Database, clock: FrozenClock
+) -> None:
+    await add_instance(database)
     await add_trigger(database, **ACKNOWLEDGED)
     await add_trigger(database, id="trg_2", nominal_fire_at=AT + 1, **PUSHED)
-    was = await held(database)
-    assert await database.write(lambda tx: triggers.gone(tx, was))
+    was, pushed = await held(database), await held(database, "trg_2")
+
+    async def gone(one: Held, lost_us: int) -> bool:
+        return await database.write(lambda tx: triggers.gone(tx, one, lost_us))
+
+    assert await database.write(lambda tx: triggers.keep(tx, TRG, "ins_pm_a", 1, 3_600 * SECOND))
+    assert (await row(database))["lost_after"] == AT + 3_600 * SECOND
+    assert await gone(was, MINUTE)
     clock.advance(5)
-    assert not await database.write(lambda tx: triggers.gone(tx, was))
-    pushed = await held(database, "trg_2")
-    assert not await database.write(lambda tx: triggers.gone(tx, pushed))
-    assert (await row(database))["gone_at"] == AT
+    assert not await gone(was, MINUTE)
+    assert not await gone(pushed, MINUTE)
+    assert (await row(database))["lost_after"] == AT + MINUTE
 
 
 async def test_what_is_adrift(database: Database) -> None:
@@ -345,17 +355,19 @@ async def test_what_is_adrift(database: Database) -> None:
             changes = {**state, "instance_id": f"ins_pm_{name}"}
             await add_trigger(database, id=f"{name}-{status}", nominal_fire_at=number, **changes)
     await add_trigger(database, id="waits", nominal_fire_at=99)
-    gone = {**ACKNOWLEDGED, "instance_id": "ins_pm_cut", "gone_at": AT}
-    await add_trigger(database, id="known", nominal_fire_at=98, **gone)
-    found = await database.read(lambda tx: triggers.adrift(tx, 5 * SECOND, 99))
+    for number, lost_after in enumerate((AT + MINUTE, AT + MINUTE + 1), 97):
+        gone = {**ACKNOWLEDGED, "instance_id": "ins_pm_cut", "lost_after": lost_after}
+        await add_trigger(database, id=f"known-{number}", nominal_fire_at=number, **gone)
+    found = await database.read(lambda tx: triggers.adrift(tx, 5 * SECOND, MINUTE, 99))
     assert {one.id for one in found} == {
         "newer-pushed",
         "newer-acknowledged",
         *(f"off-{status}" for status in ("given", "pushed", "acknowledged")),
         *(f"cut-{status}" for status in ("given", "pushed", "acknowledged")),
         "drains-given",
+        "known-98",  # a longer wait was granted before it was gone
     }
-    assert len(await database.read(lambda tx: triggers.adrift(tx, 5 * SECOND, 2))) == 2
+    assert len(await database.read(lambda tx: triggers.adrift(tx, 5 * SECOND, MINUTE, 2))) == 2
 
 
 async def test_what_is_not_acknowledged_yet_and_for_how_long(database: Database, clock: FrozenClock) -> None:
@@ -372,7 +384,8 @@ async def test_what_is_not_acknowledged_yet_and_for_how_long(database: Database,
 
 async def test_what_is_given_up_after_a_while(database: Database, clock: FrozenClock) -> None:
     """JOB-4: nothing right after a clock jump (RUN-5b)."""
-    await add_trigger(database, **{**ACKNOWLEDGED, "gone_at": AT})
+    await add_trigger(database, **{**ACKNOWLEDGED, "lost_after": AT + 120 * SECOND})
+    await add_trigger(database, id="trg_2", nominal_fire_at=AT + 1, **ACKNOWLEDGED)
     clock.advance(119)
     assert await database.read(lambda tx: triggers.forlorn(tx, 120 * SECOND, None, 10)) == []
     clock.advance(1)
@@ -381,7 +394,11 @@ async def test_what_is_given_up_after_a_while(database: Database, clock: FrozenC
     assert await database.write(lambda tx: triggers.lose(tx, found, TriggerReason.INSTANCE_LOST))
     assert not await database.write(lambda tx: triggers.lose(tx, found, TriggerReason.INSTANCE_LOST))
     standing = await row(database)
-    assert (standing["status"], standing["reason"], standing["gone_at"]) == ("failed", "instance_lost", None)
+    assert (standing["status"], standing["reason"], standing["lost_after"]) == (
+        "failed",
+        "instance_lost",
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -399,7 +416,7 @@ async def test_what_is_given_up_after_a_while(database: Database, clock: FrozenC
         {"status": "failed", "finished_at": AT},
         {"status": "gone"},
         {"payload": None},
-        {**PUSHED, "gone_at": AT},
+        {**PUSHED, "lost_after": AT},
         {"coalesced_count": 1},
         {"coalesced_first": AT - 1, "coalesced_last": AT, "coalesced_count": 2},
         {"coalesced_first": AT - 1, "coalesced_last": AT - 2, "coalesced_count": 2},

@@ -318,6 +318,26 @@ async def test_who_comes_back_without_it_has_it_no_more(server: Server) -> None:
     assert (await state(server))[:2] == ("failed", "instance_lost")
 
 
+async def test_who_comes_back_without_a_word_may_end_what_it_had_acknowledged_for_an_hour(
+    server: Server,
+) -> None:
+    """JOB-5: and its room comes back, if it was started anew and never ends it."""
+    worker = await server.connect()
+    await due(server)
+    await worker.acknowledge()
+    await worker.end()
+    await server.engine.delivery.tick()
+    server.clock.advance(60)
+    back = await server.connect(in_flight=None)
+    server.clock.advance(3_599)
+    await server.engine.sweep.tick()
+    assert (await state(server))[0] == "acknowledged"
+    server.clock.advance(1)
+    await server.engine.sweep.tick()
+    assert (await state(server))[:2] == ("failed", "instance_lost")
+    assert back.frames == []
+
+
 async def test_what_somebody_else_has_meanwhile_is_revoked(server: Server) -> None:
     """JOB-4: who works on what is not its own any more is told to stop."""
     first, second = await server.connect("a"), await server.connect("b")
@@ -327,7 +347,7 @@ async def test_what_somebody_else_has_meanwhile_is_revoked(server: Server) -> No
     await server.engine.delivery.tick()
     await server.tick()
     assert len(second.pushes) == 1
-    back = await server.connect("a", in_flight=[trigger_id, "run_1", 7])  # type: ignore[list-item]
+    back = await server.connect("a", in_flight=[{"trigger_id": trigger_id}, "run_1", {"run_id": "run_1"}])
     assert back.frames == [{"type": "revoke", "trigger_id": trigger_id}]
     assert await state(server) == ("pushed", None, "ins_pm_b", 2)
 

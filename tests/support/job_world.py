@@ -139,7 +139,7 @@ class Server:
         return made
 
     async def connect(
-        self, name: str = "a", *, role: str = "pm", room: int = 10, in_flight: Iterable[str] = ()
+        self, name: str = "a", *, role: str = "pm", room: int = 10, in_flight: Iterable[Any] | None = ()
     ) -> Worker:
         """An instance connects and says hello."""
         row = await self.database.write(
@@ -155,7 +155,10 @@ class Server:
         )
         worker = Worker(self, Speaker(row["id"], role, name, row["epoch"]))
         assert self.connections.take(worker.speaker, worker)
-        await self.connections.tell_hello(worker.speaker, {"type": "hello", "in_flight": list(in_flight)})
+        hello: dict[str, Any] = {"type": "hello"}
+        if in_flight is not None:
+            hello["in_flight"] = list(in_flight)
+        await self.connections.tell_hello(worker.speaker, hello)
         return worker
 
     async def tick(self) -> float | None:

@@ -38,7 +38,9 @@ class JobEngine:
             database=database, push=connections, wakeup=signal, process_id=process_id, sweep=self.sweep
         )
         self.dispatcher = JobDispatcher(database=database, mint=mint, wakeup=signal, may_claim=may_claim)
-        self.triggers = Triggers(database, connections, signal)
+        self.triggers = Triggers(
+            database, connections, signal, heartbeat_timeout_seconds=heartbeat_timeout_seconds
+        )
         connections.on("ack", self.triggers.acknowledge)
         connections.on("result", self.triggers.finish)
         connections.on_hello(self.triggers.hello)

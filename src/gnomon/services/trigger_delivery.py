@@ -18,7 +18,7 @@ from gnomon.domain.instants import SECOND, from_micros, rfc3339
 from gnomon.domain.trigger import ACKNOWLEDGE_SECONDS, TriggerStatus
 from gnomon.ports.push import Partings, Push
 from gnomon.ports.wakeup import Wakeup
-from gnomon.services.trigger_returns import let_go
+from gnomon.services.trigger_returns import pass_on
 from gnomon.services.trigger_sweep import TriggerSweep
 from gnomon.stores import audit, triggers
 from gnomon.stores.audit import NewEntry
@@ -117,7 +117,7 @@ class TriggerDelivery:
             row["epoch"],
             row["pushes"] + 1,
         )
-        await self._database.write_guarded(lambda tx: let_go(tx, [held], "not_sent", unsent=True))
+        await self._database.write_guarded(lambda tx: pass_on(tx, [held], "not_sent", unsent=True))
         self._wakeup.notify()
 
     async def _give_up(self, late: list[Held]) -> None:
@@ -126,7 +126,7 @@ class TriggerDelivery:
             _log.warning("trigger_not_acknowledged", trigger_id=held.id, instance_id=held.instance_id)
             self._closing.add((held.instance_id, held.epoch))
             self._push.part(held.instance_id, held.epoch, Partings.UNACKNOWLEDGED)
-        await self._database.write_guarded(lambda tx: let_go(tx, late, "not_acknowledged"))
+        await self._database.write_guarded(lambda tx: pass_on(tx, late, "not_acknowledged"))
         self._wakeup.notify()
 
 

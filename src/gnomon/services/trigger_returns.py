@@ -29,18 +29,29 @@ class Returned:
         return Returned(self.taken_back + other.taken_back, self.failed + other.failed)
 
 
-async def let_go(tx: Tx, held: Iterable[Held], why: str, *, unsent: bool = False) -> Returned:
-    """Their instance is not there any more; ``why`` is a word for the audit, ``unsent`` says that it never got them."""
+async def let_go(tx: Tx, held: Iterable[Held], why: str, lost_us: int) -> Returned:
+    """Their instance is not there any more; ``why`` is a word for the audit.
+
+    What it has acknowledged is its own for ``lost_us`` yet.
+    """
     returned = Returned()
     for one in held:
-        if unsent:
-            returned += await _take_back(tx, one, why, unsent=True)
-        elif one.status is TriggerStatus.ACKNOWLEDGED:
-            await triggers.gone(tx, one)
-        elif one.status is TriggerStatus.PUSHED and one.pushes >= MOST_PUSHES:
-            returned += await fail(tx, one, TriggerReason.NOT_ACKNOWLEDGED)
+        if one.status is TriggerStatus.ACKNOWLEDGED:
+            await triggers.gone(tx, one, lost_us)
         else:
-            returned += await _take_back(tx, one, why)
+            returned += await pass_on(tx, [one], why)
+    return returned
+
+
+async def pass_on(tx: Tx, held: Iterable[Held], why: str, *, unsent: bool = False) -> Returned:
+    """Another instance is to get what was not acknowledged; ``unsent`` says that this one never got it."""
+    returned = Returned()
+    for one in held:
+        if one.status is TriggerStatus.PUSHED and one.pushes >= MOST_PUSHES and not unsent:
+            returned += await fail(tx, one, TriggerReason.NOT_ACKNOWLEDGED)
+        elif await triggers.take_back(tx, one, unsent=unsent):
+            await audit.append_many(tx, [_entry(one, Action.TAKE_BACK, {"why": why})])
+            returned += Returned(taken_back=1)
     return returned
 
 
@@ -51,13 +62,6 @@ async def fail(tx: Tx, one: Held, reason: TriggerReason) -> Returned:
     detail: dict[str, object] = {"status": TriggerStatus.FAILED, "reason": reason}
     await audit.append_many(tx, [_entry(one, Action.FINISH, detail)])
     return Returned(failed=1)
-
-
-async def _take_back(tx: Tx, one: Held, why: str, *, unsent: bool = False) -> Returned:
-    if not await triggers.take_back(tx, one, unsent=unsent):
-        return Returned()
-    await audit.append_many(tx, [_entry(one, Action.TAKE_BACK, {"why": why})])
-    return Returned(taken_back=1)
 
 
 def _entry(one: Held, action: Action, detail: dict[str, object]) -> NewEntry:

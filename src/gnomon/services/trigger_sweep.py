@@ -37,7 +37,7 @@ class TriggerSweep:
     ) -> None:
         self._database = database
         self._wakeup = wakeup
-        self._timeout_us = round(heartbeat_timeout_seconds * SECOND)
+        self._lost_us = round(heartbeat_timeout_seconds * SECOND)
         self._calm_us = calm_us
 
     async def tick(self) -> Returned:
@@ -47,7 +47,7 @@ class TriggerSweep:
             adrift, forlorn = await self._database.read(self._look)
             if not adrift and not forlorn:
                 return swept
-            batch = await self._database.write_guarded(lambda tx: _sweep(tx, adrift, forlorn))  # noqa: B023
+            batch = await self._database.write_guarded(lambda tx: self._sweep(tx, adrift, forlorn))  # noqa: B023
             swept += batch
             if batch != Returned():
                 _log.warning("triggers_swept", taken_back=batch.taken_back, failed=batch.failed)
@@ -57,13 +57,12 @@ class TriggerSweep:
 
     async def _look(self, tx: Tx) -> tuple[list[Held], list[Held]]:
         return (
-            await triggers.adrift(tx, HELLO_SECONDS * SECOND, BATCH),
-            await triggers.forlorn(tx, self._timeout_us, self._calm_us(), BATCH),
+            await triggers.adrift(tx, HELLO_SECONDS * SECOND, self._lost_us, BATCH),
+            await triggers.forlorn(tx, self._lost_us, self._calm_us(), BATCH),
         )
 
-
-async def _sweep(tx: Tx, adrift: list[Held], forlorn: list[Held]) -> Returned:
-    swept = await let_go(tx, adrift, "instance_gone")
-    for held in forlorn:
-        swept += await fail(tx, held, TriggerReason.INSTANCE_LOST)
-    return swept
+    async def _sweep(self, tx: Tx, adrift: list[Held], forlorn: list[Held]) -> Returned:
+        swept = await let_go(tx, adrift, "instance_gone", self._lost_us)
+        for held in forlorn:
+            swept += await fail(tx, held, TriggerReason.INSTANCE_LOST)
+        return swept

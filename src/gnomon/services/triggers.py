@@ -12,6 +12,7 @@ from gnomon.domain.audit import Action
 from gnomon.domain.errors import Conflict, FenceStale, GnomonError, Missing
 from gnomon.domain.form import Form
 from gnomon.domain.ids import Kind, is_id
+from gnomon.domain.instants import SECOND
 from gnomon.domain.trigger import ENDED, NOTE_CHARACTERS, Trigger, TriggerReason, TriggerStatus
 from gnomon.ports.push import Push, Speaker
 from gnomon.ports.wakeup import Wakeup
@@ -19,6 +20,9 @@ from gnomon.services.trigger_returns import let_go
 from gnomon.stores import audit, instances, jobs, triggers
 from gnomon.stores.database import Database, Tx
 
+# An instance that came back without a word on what it still has may end what it had acknowledged within that. It may as
+# well have been started anew, and what it never ends would take its room for ever.
+UNSAID_SECONDS = 3_600
 _RESULTS = (TriggerStatus.SUCCEEDED.value, TriggerStatus.FAILED.value)
 Frame = dict[str, Any]
 
@@ -26,8 +30,11 @@ Frame = dict[str, Any]
 class Triggers:
     """The triggers of one database, as their instances and people see them."""
 
-    def __init__(self, database: Database, push: Push, signal: Wakeup) -> None:
+    def __init__(
+        self, database: Database, push: Push, signal: Wakeup, *, heartbeat_timeout_seconds: float
+    ) -> None:
         self._database = database
+        self._lost_us = round(heartbeat_timeout_seconds * SECOND)
         self._push = push
         self._signal = signal
         # triggers that instances ended here, by status, for the metrics
@@ -100,25 +107,29 @@ class Triggers:
         self._signal.notify()  # there is room again
 
     async def hello(self, speaker: Speaker, frame: Frame) -> None:
-        """A new connection: what its instance still has stays with it, what it does not have any more is passed on.
+        """A new connection: what its instance still has stays with it, what it does not have any more is let go.
 
-        What it works on and is not its own any more is revoked.
+        Where it does not say what it has, what it acknowledged stays with it for a while. What it works on and is not
+        its own any more is revoked.
         """
-        listed = frame.get("in_flight") or ()
-        said = {one for one in listed if isinstance(one, str) and is_id(Kind.TRIGGER, one)}
+        listed = frame.get("in_flight")
+        said = {trigger_id for one in listed or () if (trigger_id := _listed(one)) is not None}
+        unsaid_us = UNSAID_SECONDS * SECOND
 
         async def work(tx: Tx) -> set[str]:
-            mine = await triggers.held(tx, speaker.instance_id)
-            kept = {
-                one.id
-                for one in mine
-                if one.id in said and await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch)
-            }
-            others = [one for one in mine if one.id not in kept and one.epoch not in (0, speaker.epoch)]
-            await let_go(tx, others, "not_in_flight")
+            kept, others = set(), []
+            for one in await triggers.held(tx, speaker.instance_id):
+                if one.id in said:
+                    if await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch):
+                        kept.add(one.id)
+                elif listed is None and one.status is TriggerStatus.ACKNOWLEDGED:
+                    await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch, unsaid_us)
+                elif one.epoch not in {0, speaker.epoch}:
+                    others.append(one)
+            await let_go(tx, others, "not_in_flight", self._lost_us)
             return said - kept
 
-        for trigger_id in await self._database.write_guarded(work):
+        for trigger_id in sorted(await self._database.write_guarded(work)):
             revoke = {"type": "revoke", "trigger_id": trigger_id}
             await self._push.send(speaker.instance_id, speaker.epoch, revoke)
         self._signal.notify()
@@ -162,6 +173,12 @@ class Triggers:
 def _is_acknowledged(trigger: Trigger) -> bool:
     """An acknowledgement that comes again, or after the result, says nothing new."""
     return trigger.acknowledged_at is not None and trigger.reason is not TriggerReason.INSTANCE_LOST
+
+
+def _listed(item: object) -> str | None:
+    """The trigger that an item of ``in_flight`` names: an id, or an object with it; runs are others' affair."""
+    found = item.get("trigger_id") if isinstance(item, dict) else item
+    return found if isinstance(found, str) and is_id(Kind.TRIGGER, found) else None
 
 
 def _trigger_id(form: Form) -> str:

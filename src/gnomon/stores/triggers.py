@@ -139,23 +139,31 @@ async def held(tx: Tx, instance_id: str) -> list[Held]:
     return [_held(row) for row in await tx.all("triggers.held", instance_id=instance_id)]
 
 
-async def keep(tx: Tx, trigger_id: str, instance_id: str, epoch: int) -> bool:
-    """An instance that came back says that it still has it; whether it has (JOB-5)."""
-    return await tx.one("triggers.keep", id=trigger_id, instance_id=instance_id, epoch=epoch) is not None
+async def keep(tx: Tx, trigger_id: str, instance_id: str, epoch: int, lost_us: int | None = None) -> bool:
+    """It stays with its instance, which has come back over this connection; whether it has it (JOB-5).
 
-
-async def gone(tx: Tx, held: Held) -> bool:
-    """The connection of the instance that has acknowledged it is gone; whether that is news."""
-    row = await tx.one("triggers.gone", id=held.id, instance_id=held.instance_id, epoch=held.epoch)
+    ``lost_us`` is when it has failed unless it was ended; ``None``: the instance has said that it still has it.
+    """
+    row = await tx.one("triggers.keep", id=trigger_id, instance_id=instance_id, epoch=epoch, lost_us=lost_us)
     return row is not None
 
 
-async def adrift(tx: Tx, hello_us: int, limit: int) -> list[Held]:
+async def gone(tx: Tx, held: Held, lost_us: int) -> bool:
+    """The instance that has acknowledged it is gone, and may come back for so long; whether that is news."""
+    row = await tx.one(
+        "triggers.gone", id=held.id, instance_id=held.instance_id, epoch=held.epoch, lost_us=lost_us
+    )
+    return row is not None
+
+
+async def adrift(tx: Tx, hello_us: int, lost_us: int, limit: int) -> list[Held]:
     """Triggers of instances that are not connected any more, or under a connection that a newer one has replaced.
 
-    The newer one is given ``hello_us`` to say what its instance still has.
+    The newer one is given ``hello_us`` to say what its instance still has; those of which ``gone`` was told with
+    ``lost_us`` are left out.
     """
-    return [_held(row) for row in await tx.all("triggers.adrift", hello_us=hello_us, limit=limit)]
+    rows = await tx.all("triggers.adrift", hello_us=hello_us, lost_us=lost_us, limit=limit)
+    return [_held(row) for row in rows]
 
 
 async def unacknowledged(tx: Tx, server: str, limit: int) -> list[tuple[Held, int]]:
@@ -164,12 +172,12 @@ async def unacknowledged(tx: Tx, server: str, limit: int) -> list[tuple[Held, in
     return [(_held(row), row["age_us"]) for row in rows]
 
 
-async def forlorn(tx: Tx, older_us: int, calm_us: int | None, limit: int) -> list[Held]:
-    """Triggers that were acknowledged, and whose instance has been gone for so long.
+async def forlorn(tx: Tx, lost_us: int, calm_us: int | None, limit: int) -> list[Held]:
+    """Triggers that were acknowledged, and whose instance has been gone for longer than it was allowed.
 
-    ``calm_us`` is how long ago the clock last jumped, ``None`` where it never did (RUN-5b).
+    ``calm_us`` is how long ago the clock last jumped, ``None`` where it never did: not before ``lost_us`` (RUN-5b).
     """
-    rows = await tx.all("triggers.forlorn", older_us=older_us, calm_us=calm_us, limit=limit)
+    rows = await tx.all("triggers.forlorn", lost_us=lost_us, calm_us=calm_us, limit=limit)
     return [_held(row) for row in rows]
 
 

@@ -73,8 +73,8 @@ CREATE TABLE triggers (
     pushes INTEGER NOT NULL DEFAULT 0 CHECK (pushes >= 0),
     pushed_at INTEGER,
     acknowledged_at INTEGER,
-    -- since when the connection of the instance that has acknowledged it is gone
-    gone_at INTEGER,
+    -- when it has failed, unless the instance that has acknowledged it, and is gone, comes back with it or ends it
+    lost_after INTEGER,
     finished_at INTEGER,
     created_at INTEGER NOT NULL,
     UNIQUE (job_id, nominal_fire_at),
@@ -85,7 +85,7 @@ CREATE TABLE triggers (
     CHECK (status NOT IN ('failed', 'missed') OR reason IS NOT NULL),
     CHECK (status <> 'missed' OR instance_id IS NULL),
     CHECK (finished_at IS NOT NULL OR payload IS NOT NULL),
-    CHECK (gone_at IS NULL OR status = 'acknowledged'),
+    CHECK (lost_after IS NULL OR status = 'acknowledged'),
     CHECK ((coalesced_count IS NULL) = (coalesced_first IS NULL)),
     CHECK ((coalesced_count IS NULL) = (coalesced_last IS NULL)),
     CHECK (coalesced_count IS NULL OR (coalesced_count >= 1 AND coalesced_first <= coalesced_last
@@ -96,4 +96,4 @@ CREATE TABLE triggers (
 ;
 CREATE INDEX triggers_held ON triggers (instance_id) WHERE finished_at IS NULL AND instance_id IS NOT NULL;
 CREATE INDEX triggers_waiting ON triggers (wait_until) WHERE finished_at IS NULL AND instance_id IS NULL;
-CREATE INDEX triggers_gone ON triggers (gone_at) WHERE gone_at IS NOT NULL;
+CREATE INDEX triggers_lost ON triggers (lost_after) WHERE lost_after IS NOT NULL;

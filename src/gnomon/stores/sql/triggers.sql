@@ -93,7 +93,7 @@ RETURNING id;
 
 -- name: finish
 UPDATE triggers SET
-    status = :status, reason = :reason, note = :note, finished_at = now_us(), payload = NULL, gone_at = NULL,
+    status = :status, reason = :reason, note = :note, finished_at = now_us(), payload = NULL, lost_after = NULL,
     acknowledged_at = coalesce(acknowledged_at, now_us())
 WHERE id = :id AND status IN ('pushed', 'acknowledged') AND instance_id = :instance_id
   AND EXISTS (SELECT 1 FROM instances AS i WHERE i.id = :instance_id AND i.epoch = :epoch)
@@ -107,7 +107,7 @@ WHERE id = :id AND status = :status AND instance_id = :instance_id AND coalesce(
 RETURNING id;
 
 -- name: lose
-UPDATE triggers SET status = 'failed', reason = :reason, payload = NULL, gone_at = NULL, finished_at = now_us()
+UPDATE triggers SET status = 'failed', reason = :reason, payload = NULL, lost_after = NULL, finished_at = now_us()
 WHERE id = :id AND status = :status AND instance_id = :instance_id AND epoch = :epoch
 RETURNING id;
 
@@ -118,23 +118,26 @@ WHERE t.instance_id = :instance_id AND t.finished_at IS NULL
 ORDER BY t.id;
 
 -- name: keep
--- the instance has come back and says that it still has it: that is an acknowledgement too (JOB-5)
+-- the instance has come back and may still have it; if it says so, that is an acknowledgement too (JOB-5)
 UPDATE triggers SET
-    status = 'acknowledged', acknowledged_at = coalesce(acknowledged_at, now_us()), epoch = :epoch, gone_at = NULL
+    status = 'acknowledged', acknowledged_at = coalesce(acknowledged_at, now_us()), epoch = :epoch,
+    lost_after = now_us() + CAST(:lost_us AS BIGINT)
 WHERE id = :id AND instance_id = :instance_id AND status IN ('pushed', 'acknowledged')
   AND EXISTS (SELECT 1 FROM instances AS i WHERE i.id = :instance_id AND i.epoch = :epoch)
 RETURNING id;
 
 -- name: gone
-UPDATE triggers SET gone_at = now_us()
-WHERE id = :id AND status = 'acknowledged' AND instance_id = :instance_id AND epoch = :epoch AND gone_at IS NULL
+UPDATE triggers SET lost_after = now_us() + :lost_us
+WHERE id = :id AND status = 'acknowledged' AND instance_id = :instance_id AND epoch = :epoch
+  AND (lost_after IS NULL OR lost_after > now_us() + :lost_us)
 RETURNING id;
 
 -- name: adrift
 -- held by an instance that is not connected any more, or under a connection that a newer one has replaced
 SELECT t.id, t.job_id, t.nominal_fire_at, t.status, t.instance_id, coalesce(t.epoch, 0) AS epoch, t.pushes
 FROM triggers AS t LEFT JOIN instances AS i ON i.id = t.instance_id
-WHERE t.finished_at IS NULL AND t.instance_id IS NOT NULL AND t.gone_at IS NULL
+WHERE t.finished_at IS NULL AND t.instance_id IS NOT NULL
+  AND (t.lost_after IS NULL OR t.lost_after > now_us() + :lost_us)
   AND (
     i.server IS NULL
     OR (t.status = 'pending' AND i.status <> 'online')
@@ -154,10 +157,10 @@ LIMIT :limit;
 -- name: forlorn
 SELECT t.id, t.job_id, t.nominal_fire_at, t.status, t.instance_id, t.epoch, t.pushes
 FROM triggers AS t
-WHERE t.gone_at IS NOT NULL AND t.gone_at <= now_us() - :older_us
+WHERE t.lost_after <= now_us()
   -- right after a clock jump nothing that looks gone for long is taken (RUN-5b)
-  AND (CAST(:calm_us AS BIGINT) IS NULL OR :older_us < :calm_us)
-ORDER BY t.gone_at, t.id
+  AND (CAST(:calm_us AS BIGINT) IS NULL OR :lost_us < :calm_us)
+ORDER BY t.lost_after, t.id
 LIMIT :limit;
 
 -- name: get
