@@ -21,6 +21,7 @@ from gnomon.stores.database import Database, Row, Tx
 BATCH = 100
 ACKNOWLEDGE_SECONDS = 10.0
 LOOK_SECONDS = 5.0
+SOON_SECONDS = 0.2  # a connection that is written down and not held yet, or not any more
 
 
 Say = Callable[[str, int, str], None]
@@ -54,10 +55,13 @@ class Delivery:
         fresh, withdrawn, unacknowledged = await self._database.read(look)
         for instance_id, epoch in unacknowledged:  # what it does not take goes to another (JOB-4)
             self._push.part(instance_id, epoch, Partings.UNACKNOWLEDGED)
-        if fresh:
-            await self._send(fresh)
+        ready = [row for row in fresh if self._push.holds(row["instance_id"], row["epoch"])]
+        if ready:
+            await self._send(ready)
         if withdrawn:
             await self._tell(withdrawn)
+        if len(ready) < len(fresh):
+            return SOON_SECONDS
         return 0.0 if BATCH in (len(fresh), len(withdrawn)) else LOOK_SECONDS
 
     async def _send(self, rows: list[Row]) -> None:
@@ -66,7 +70,13 @@ class Delivery:
         for row in rows:
             if _key(row) in pushed:
                 frame = {**json.loads(row["frame"]), "redelivered": row["pushes"] > 0}
-                await self._push.send(row["instance_id"], row["epoch"], frame)
+                if not await self._push.send(row["instance_id"], row["epoch"], frame):
+                    await self._take_back(row)
+
+    async def _take_back(self, row: Row) -> None:
+        """Its connection takes nothing any more: another instance gets it at once."""
+        await self._database.write_guarded(lambda tx: pushes.take_back(tx, _key(row), row["epoch"]))
+        self._signal.notify()
 
     async def _tell(self, rows: list[Row]) -> None:
         await self._database.write_guarded(lambda tx: pushes.tell(tx, [_key(row) for row in rows]))

@@ -63,6 +63,10 @@ class Instances:
         self._signal.notify()
         return found
 
+    def arrived(self) -> None:
+        """A connection can be sent to from now on: whoever has something for it looks again."""
+        self._signal.wake()
+
     async def gone(self, speaker: Speaker, *, goodbye: bool) -> bool:
         """A connection that this process held is over; whether it was the present one of its instance.
 

@@ -116,6 +116,7 @@ class Conversation:
         if not self._connections.take(speaker, self._socket, self._caller.key_id):
             self._socket.part(Partings.REPLACED)
             return False
+        self._instances.arrived()
         await self._connections.tell_hello(speaker, hello)
         return True
 
