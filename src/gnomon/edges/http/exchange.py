@@ -100,7 +100,7 @@ class _Sending:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status = int(message["status"])  # the SDK of /mcp says it by an enumeration
             self._add_headers(message)
         elif message["type"] == "http.response.body" and self.head:
             message = {**message, "body": b""}

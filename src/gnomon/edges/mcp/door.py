@@ -26,15 +26,12 @@ class Door:
 
     def __init__(self, services: Services, *, version: str) -> None:
         self.services = services
+        # There is nothing to GET or to DELETE: the server keeps no session.
+        self.route = Route(PATH, self, methods=["POST"], name="mcp")
         self._version = version
         self._closing = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
         self._opened: asyncio.Future[ASGIApp] | None = None
-
-    @property
-    def route(self) -> Route:
-        """Where it stands. There is nothing to GET or to DELETE: the server keeps no session."""
-        return Route(PATH, self, methods=["POST"], name="mcp")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one message in: its sender, then its body, then the protocol.
@@ -42,6 +39,7 @@ class Door:
         Raises:
             GnomonError: it is not let in; the application around it tells why.
         """
+        scope["route"] = self.route  # as the other routes do it: the figures go by it
         request = Request(scope, receive)
         check_origin(request.headers.get("origin"), request.headers.get("host"))
         refuse_key_in_query(request.query_params)

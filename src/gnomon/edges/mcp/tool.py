@@ -180,8 +180,8 @@ def _schema(model: type[BaseModel], mode: Literal["validation", "serialization"]
             return part
         if "$ref" in part:
             inner = named[part["$ref"].rpartition("/")[2]]
-            part = {name: value for name, value in (inner | part).items() if name != "$ref"}
-            part.pop("description", None)  # it tells programmers what the type is for
+            inner = {name: value for name, value in inner.items() if name != "description"}  # for programmers
+            part = inner | {name: value for name, value in part.items() if name != "$ref"}
         return {
             name: plain(value)
             for name, value in part.items()

@@ -4,7 +4,7 @@ The protocol has no sessions, so task and fence are arguments of every call; a c
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -12,7 +12,7 @@ from gnomon.domain.errors import Fault, Invalid
 from gnomon.domain.instance import NAME_CHARACTERS
 from gnomon.domain.instants import rfc3339
 from gnomon.domain.scopes import Scope
-from gnomon.domain.task import TaskGrant, TaskStatus
+from gnomon.domain.task import TaskGrant
 from gnomon.domain.task_form import CLAIM_ID_CHARACTERS, LARGEST_FENCE, MOST_WAIT_SECONDS, NOTE_CHARACTERS
 from gnomon.edges.mcp.services import Services
 from gnomon.edges.mcp.tasks import ID, ReportShown, TaskShown, report_shown, shown_task
@@ -197,8 +197,7 @@ async def log_progress(services: Services, seat: Seat, asked: ProgressAsked) -> 
 class ReportAsked(HeldAsked):
     """Which claim, and what became of the task."""
 
-    status: TaskStatus = Field(
-        strict=False,
+    status: Literal["done", "in_review", "blocked", "cancelled", "backlog"] = Field(
         description="done; in_review: a person has to look at it; blocked: it can't be done as things are; cancelled: it "
         "should not be done; backlog: give it back undone",
     )
