@@ -21,6 +21,7 @@ from gnomon.cli import (
     settings,
     teams,
     verify,
+    work,
 )
 
 RUN = "Run it"
@@ -64,6 +65,7 @@ def build() -> typer.Typer:
         pass
 
     serving.register(app, RUN)
+    work.register(app, RUN)
     mcp.register(app, RUN)
     for noun in (agents, teams, schedules, runs, sessions, instances, calendars, keys):
         noun.register(app, NOUNS)

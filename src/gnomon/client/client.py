@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from gnomon.client import board, flows
 from gnomon.client.board import Task
-from gnomon.client.calls import Answer, Call, Unanswered, new_key, post
+from gnomon.client.calls import PATIENCE_SECONDS, Answer, Call, Unanswered, new_key, post
 from gnomon.client.held import AsyncHeld, Held
 from gnomon.client.http import AsyncHttp, Http
 from gnomon.client.instance import (
@@ -33,12 +33,19 @@ class Client:
 
     ``url`` and ``key`` stand over ``GNOMON_URL`` and ``GNOMON_API_KEY``; without any it is the server of this machine.
     Every method raises ``Refused`` (by its subclasses) and ``Unreachable``; each tries again where that is safe, every
-    POST under an Idempotency-Key of its own (IDM-2).
+    POST under an Idempotency-Key of its own (IDM-2), for ``patience_seconds`` in all.
     """
 
-    def __init__(self, url: str | None = None, key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         self._place = find(url, key)
-        self._http = Http(self._place)
+        self._patience = patience_seconds
+        self._http = Http(self._place, patience_seconds=patience_seconds)
         self._renewing = Http(self._place)  # connections of its own: a renewal waits for nobody
 
     def claim(
@@ -124,6 +131,7 @@ class Client:
             on_run=on_run,
             max_in_flight=max_in_flight,
             grace_seconds=grace_seconds,
+            patience_seconds=self._patience,
         )
 
     def close(self) -> None:
@@ -144,9 +152,16 @@ class Client:
 class AsyncClient:
     """``Client`` for an event loop. Leases are still renewed on threads: a coroutine that blocks can't starve them."""
 
-    def __init__(self, url: str | None = None, key: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
         self._place = find(url, key)
-        self._http = AsyncHttp(self._place)
+        self._patience = patience_seconds
+        self._http = AsyncHttp(self._place, patience_seconds=patience_seconds)
         self._renewing = Http(self._place)
 
     def claim(
@@ -217,6 +232,7 @@ class AsyncClient:
             on_run=on_run,
             max_in_flight=max_in_flight,
             grace_seconds=grace_seconds,
+            patience_seconds=self._patience,
         )
 
     async def close(self) -> None:

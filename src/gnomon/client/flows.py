@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from gnomon.client import board
 from gnomon.client.board import Claim, Report, Task
-from gnomon.client.calls import PATIENCE_SECONDS, Answer, Call
+from gnomon.client.calls import Answer, Call
 from gnomon.client.errors import ClientError, Conflict, NotFound
 from gnomon.client.http import AsyncHttp, Http
 from gnomon.client.lease import granted
@@ -71,7 +71,7 @@ def with_key(task: Mapping[str, Any], dedup_key: str) -> dict[str, Any]:
     return {**task, "dedup_key": dedup_key}
 
 
-def follow(http: Http, flow: Flow[T], patience_seconds: float = PATIENCE_SECONDS) -> T:
+def follow(http: Http, flow: Flow[T], patience_seconds: float | None = None) -> T:
     """Drive a flow to its end, sync."""
     step: Callable[[], Call] = lambda: next(flow)  # noqa: E731 - the first of the steps that the loop replaces
     while True:
@@ -88,7 +88,7 @@ def follow(http: Http, flow: Flow[T], patience_seconds: float = PATIENCE_SECONDS
             step = _sending(flow, answer)
 
 
-async def follow_async(http: AsyncHttp, flow: Flow[T], patience_seconds: float = PATIENCE_SECONDS) -> T:
+async def follow_async(http: AsyncHttp, flow: Flow[T], patience_seconds: float | None = None) -> T:
     """Drive a flow to its end, async."""
     step: Callable[[], Call] = lambda: next(flow)  # noqa: E731 - likewise
     while True:

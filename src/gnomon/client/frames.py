@@ -44,6 +44,11 @@ class Outcome:
     is_retryable: bool = field(default=False)
 
 
+def encode(frame: Frame) -> str:
+    """A frame as it is sent."""
+    return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
+
+
 def read(text: str | bytes) -> Frame | None:
     """A frame, or ``None`` for what is none."""
     try:

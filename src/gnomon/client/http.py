@@ -32,21 +32,23 @@ def timeout(call: Call, seconds: float | None) -> httpx2.Timeout:
 class Http:
     """The sync face. Safe to use from several threads."""
 
-    def __init__(self, place: Place, *, backoff: Backoff | None = None) -> None:
+    def __init__(self, place: Place, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self.place = place
+        self._patience = patience_seconds
         self.clock = SystemClock()
-        self._backoff = backoff or Backoff()
+        self._backoff = Backoff()
         self._client = httpx2.Client(base_url=place.url, headers=place.headers)
         self._closed = threading.Event()
 
-    def send(self, call: Call, *, patience_seconds: float = PATIENCE_SECONDS) -> Answer:
+    def send(self, call: Call, *, patience_seconds: float | None = None) -> Answer:
         """One call, with its repeats.
 
         Raises:
             Refused: by its subclass, what the server answered.
             Unreachable: nobody answered within the patience.
         """
-        attempts = Attempts(call, self.clock.monotonic(), patience_seconds, self._backoff)
+        patience = self._patience if patience_seconds is None else patience_seconds
+        attempts = Attempts(call, self.clock.monotonic(), patience, self._backoff)
         while True:
             outcome = self.try_once(call)
             pause = attempts.pause_after(outcome, self.clock.monotonic(), _chance(), self.clock.now())
@@ -69,15 +71,17 @@ class Http:
 class AsyncHttp:
     """The async face."""
 
-    def __init__(self, place: Place, *, backoff: Backoff | None = None) -> None:
+    def __init__(self, place: Place, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self.place = place
+        self._patience = patience_seconds
         self.clock = SystemClock()
-        self._backoff = backoff or Backoff()
+        self._backoff = Backoff()
         self._client = httpx2.AsyncClient(base_url=place.url, headers=place.headers)
 
-    async def send(self, call: Call, *, patience_seconds: float = PATIENCE_SECONDS) -> Answer:
+    async def send(self, call: Call, *, patience_seconds: float | None = None) -> Answer:
         """One call, with its repeats; raises as ``Http.send`` does."""
-        attempts = Attempts(call, self.clock.monotonic(), patience_seconds, self._backoff)
+        patience = self._patience if patience_seconds is None else patience_seconds
+        attempts = Attempts(call, self.clock.monotonic(), patience, self._backoff)
         while True:
             outcome = await self._try(call)
             pause = attempts.pause_after(outcome, self.clock.monotonic(), _chance(), self.clock.now())

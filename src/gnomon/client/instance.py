@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from gnomon.client import frames
-from gnomon.client.calls import PATIENCE_SECONDS
 from gnomon.client.errors import Unreachable
 from gnomon.client.frames import Outcome, Trigger
 from gnomon.client.line import Line
@@ -24,6 +23,7 @@ from gnomon.client.session import End, Session, Stop, Work
 
 GRACE_SECONDS = 10.0
 _JOIN_SECONDS = 15.0
+_CANCEL_SECONDS = 30.0  # for handlers that were cancelled: ending a process can take its grace
 
 OnTrigger = Callable[[PushedTrigger], Any]
 OnRun = Callable[[PushedRun], Any]
@@ -44,11 +44,13 @@ class _Instance:
         on_run: Callable[[PushedRun], Any] | None,
         max_in_flight: int,
         grace_seconds: float,
+        patience_seconds: float,
     ) -> None:
         self._place = place
+        self._patience = patience_seconds
         self._on_trigger = on_trigger
         self._on_run = on_run
-        self._grace = grace_seconds
+        self.grace_seconds = grace_seconds
         self._session = Session(role, instance, max_in_flight, f"gnomon {version('gnomon')}")
         self._line = Line(place, self._session, self._begin, self._halt)
         self._pushed: dict[Work, Pushed] = {}
@@ -99,7 +101,7 @@ class Instance(_Instance):
     def __enter__(self) -> Self:
         self._line.start()
         try:
-            self._line.welcome.result(PATIENCE_SECONDS)
+            self._line.welcome.result(self._patience)
         except TimeoutError:
             self._line.close()
             raise self._unreachable() from None
@@ -121,11 +123,11 @@ class Instance(_Instance):
     ) -> None:
         self._line.drain()
         if error is None:
-            self._idle(self._grace)
+            self._idle(self.grace_seconds)
         for pushed in list(self._pushed.values()):
             pushed.stop(Stop.CLOSED)
         if self._pushed:
-            self._idle(min(self._grace, 1.0))
+            self._idle(min(self.grace_seconds, 1.0))
         self._line.close()
         self._line.join(_JOIN_SECONDS)
 
@@ -161,7 +163,7 @@ class AsyncInstance(_Instance):
         self._loop = asyncio.get_running_loop()
         self._line.start()
         try:
-            await asyncio.wait_for(_shared(self._line.welcome), PATIENCE_SECONDS)
+            await asyncio.wait_for(_shared(self._line.welcome), self._patience)
         except TimeoutError:
             self._line.close()
             raise self._unreachable() from None
@@ -183,12 +185,12 @@ class AsyncInstance(_Instance):
         self._line.drain()
         try:
             if error is None and self._tasks:
-                await asyncio.wait(list(self._tasks.values()), timeout=self._grace)
+                await asyncio.wait(list(self._tasks.values()), timeout=self.grace_seconds)
         finally:
             for work in list(self._tasks):
                 self._stop(End(work, Stop.CLOSED))
             if self._tasks:
-                await asyncio.wait(list(self._tasks.values()), timeout=self._grace)
+                await asyncio.wait(list(self._tasks.values()), timeout=_CANCEL_SECONDS)
             await asyncio.to_thread(self._said)
             self._line.close()
             await asyncio.to_thread(self._line.join, _JOIN_SECONDS)

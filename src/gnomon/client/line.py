@@ -6,7 +6,6 @@ affair; handlers run elsewhere, so that none of them can keep a heartbeat from b
 """
 
 import asyncio
-import json
 import logging
 import random
 import threading
@@ -21,7 +20,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from gnomon.adapters.clock import SystemClock
 from gnomon.client import frames
 from gnomon.client.backoff import Backoff
-from gnomon.client.errors import ClientError, Replaced, refused
+from gnomon.client.errors import ClientError, Forbidden, Invalid, Replaced, refused
 from gnomon.client.frames import Outcome
 from gnomon.client.place import Place
 from gnomon.client.session import Complaint, Deed, End, Send, Session, Start, Work
@@ -30,6 +29,7 @@ HEARTBEAT_SECONDS = 10.0
 WELCOME_SECONDS = 10.0
 REPLACED = 4001
 _FRAME_BYTES = 8 * 1024 * 1024
+_NOT_NOW = frozenset({"unavailable", "unusable_database", "internal"})
 _FATAL_STATUSES = frozenset({400, 401, 403, 404})
 _chance = random.SystemRandom().random
 log = logging.getLogger("gnomon.client")
@@ -143,11 +143,10 @@ class Line:
             self._raise_if_final(error)
             raise
         try:
-            await socket.send(json.dumps(self._session.hello()))
+            await socket.send(frames.encode(self._session.hello()))
             welcome = frames.read(await asyncio.wait_for(socket.recv(), WELCOME_SECONDS)) or {}
             if welcome.get("type") != "welcome":
-                log.warning("no welcome from %s: %s", self._place.url, welcome.get("detail"))
-                return False
+                return self._not_welcome(welcome)
             self._socket = socket
             await self._do(self._session.welcomed(self._clock.monotonic()))
             if not self.welcome.done():
@@ -210,7 +209,7 @@ class Line:
                 case End():
                     self._halt(deed)
                 case Complaint(code, detail):
-                    log.warning("the centre refused a frame: %s (%s)", detail, code)
+                    log.info("the centre took a frame for nothing: %s (%s)", detail, code)
         self._tell()
 
     async def _send(self, frame: dict[str, Any]) -> bool:
@@ -218,7 +217,7 @@ class Line:
         if socket is None:
             return False
         try:
-            await socket.send(json.dumps(frame))
+            await socket.send(frames.encode(frame))
         except ConnectionClosed:
             return False
         return True
@@ -226,6 +225,13 @@ class Line:
     def _tell(self) -> None:
         with self.idle:
             self.idle.notify_all()
+
+    def _not_welcome(self, frame: dict[str, Any]) -> bool:
+        """The answer to hello was another: final, unless the centre is out of order."""
+        if frame.get("type") == "error" and frame.get("code") not in _NOT_NOW:
+            raise (Invalid if frame.get("code") == "invalid_frame" else Forbidden)(403, frame)
+        log.info("no welcome from %s: %s", self._place.url, frame.get("detail"))
+        return False
 
     def _raise_if_final(self, error: InvalidStatus) -> None:
         status = error.response.status_code

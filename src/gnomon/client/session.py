@@ -6,15 +6,20 @@ however often it is pushed, is decided here (JOB-4).
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from gnomon.client import frames
-from gnomon.client.frames import Frame, Outcome, Trigger
+from gnomon.client.board import excerpt
+from gnomon.client.frames import Frame, Outcome, Trigger, encode
 from gnomon.domain.invocation import Invocation
 
 REMEMBERED = 1_000
+NOTE_CHARACTERS = 10_000
+PROGRESS_CHARACTERS = 2_000
+OUTPUT_CHARACTERS = 1_000_000
+FRAME_BYTES = 1_000_000  # a server takes 1,048,576; a larger frame ends the connection
 # A result may have been lost with the connection that it went over. Those this young are said again: the centre takes
 # a second one for what it is.
 UNSURE_SECONDS = 60.0
@@ -109,8 +114,10 @@ class Session:
 
     def hello(self) -> Frame:
         """The first frame of a connection. Work that goes on is told, so that nobody else gets it."""
-        unsaid = [key for key, each in self._answered.items() if each.said_at is None]
-        return {**self._hello, "in_flight": [*self._works, *unsaid]}
+        going_on = {key: work.fence for key, work in self._works.items()}
+        going_on |= {key: each.fence for key, each in self._answered.items() if each.said_at is None}
+        told = [_named(key, fence) for key, fence in going_on.items()]
+        return {**self._hello, "in_flight": told}
 
     def welcomed(self, now: float) -> list[Deed]:
         """The centre has answered the hello: what it may not have heard is said."""
@@ -178,7 +185,8 @@ class Session:
         """Say how far a run is."""
         if not self.is_online or self._works.get(work.key) is not work or work.fence is None:
             return []
-        return [Send({"type": "run_progress", "run_id": work.key, "fence": work.fence, "text": text})]
+        said = text[:PROGRESS_CHARACTERS]
+        return [Send({"type": "run_progress", "run_id": work.key, "fence": work.fence, "text": said})]
 
     def ended(self, work: Work, outcome: Outcome, now: float) -> list[Deed]:
         """A piece of work has ended; of one that was taken away nothing is said."""
@@ -198,21 +206,23 @@ class Session:
 
 
 def result(work: Work, outcome: Outcome) -> Frame:
-    """The frame that tells how a piece of work ended."""
+    """The frame that tells how a piece of work ended. An output that fits into no frame is a failure that says so."""
+    text = (outcome.text or "").encode(errors="replace").decode()
     if isinstance(work.subject, Trigger):
         status = "succeeded" if outcome.status == "succeeded" else "failed"
         said: Frame = {"type": "result", "trigger_id": work.key, "status": status}
-        return said if outcome.text is None else {**said, "note": outcome.text}
-    said = {
-        "type": "run_result",
-        "run_id": work.key,
-        "fence": work.fence,
-        "status": outcome.status,
-        "output" if outcome.status == "succeeded" else "error": outcome.text or "",
-    }
-    usage = outcome.usage
-    if usage is not None:
-        said["usage"] = {
-            name: getattr(usage, name) for name in ("model_calls", "input_tokens", "output_tokens", "cost")
-        }
-    return said
+        return {**said, "note": excerpt(text, NOTE_CHARACTERS)} if text else said
+    said = {"type": "run_result", "run_id": work.key, "fence": work.fence, "status": outcome.status}
+    if outcome.usage is not None:
+        said["usage"] = asdict(outcome.usage)
+    if outcome.status == "succeeded":
+        whole = {**said, "output": text}
+        if len(text) <= OUTPUT_CHARACTERS and len(encode(whole).encode()) <= FRAME_BYTES:
+            return whole
+        said["status"] = "failed"
+        text = f"The output is too large for a frame: it has {len(text):,} characters."
+    return {**said, "error": excerpt(text, NOTE_CHARACTERS), "retryable": outcome.is_retryable}
+
+
+def _named(key: str, fence: int | None) -> Frame:
+    return {"trigger_id": key} if fence is None else {"run_id": key, "fence": fence}

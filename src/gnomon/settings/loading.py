@@ -18,13 +18,14 @@ from gnomon.settings.record import PREFIX, Settings, variable
 FILE = "gnomon.toml"
 BEATS_IN_A_TIMEOUT = 3
 
-# Not settings: the command line's own variables, and what a `command` target finds in its environment, so that such
-# a target can call `gnomon` itself.
+# Not settings: the command line's and the client's own variables, and what a `command` target or a worker's command
+# finds in its environment, so that it can call `gnomon` itself.
 OTHER_VARIABLES = frozenset(
     PREFIX + name
     for name in [
         "URL",
         "KEY",
+        "API_KEY",
         "CONFIG",
         "RUN_ID",
         "ATTEMPT",
@@ -35,6 +36,14 @@ OTHER_VARIABLES = frozenset(
         "DEADLINE",
         "TENANT",
         "RESULT_FILE",
+        "TASK_ID",
+        "TRIGGER_ID",
+        "ROLE",
+        "INSTANCE",
+        "JOB",
+        "REDELIVERED",
+        "VERIFY_FIRST",
+        "LAST_REPORT",
     ]
 )
 

@@ -6,6 +6,7 @@ import pytest
 
 from gnomon.client.frames import Outcome, Trigger
 from gnomon.client.session import UNSURE_SECONDS, Complaint, Deed, End, Send, Session, Start, Stop, Work
+from gnomon.domain.invocation import Usage
 
 PUSH = {
     "type": "job_trigger",
@@ -87,10 +88,11 @@ def test_a_hello_tells_what_is_in_flight_and_what_was_not_said(session: Session)
     assert session.ended(first, DONE, 1) == []
     hello = session.hello()
     assert (hello["role"], hello["instance"], hello["max_in_flight"]) == ("pm", "pm-1", 2)
-    assert sorted(hello["in_flight"]) == ["trg_1", "trg_2"]
+    assert hello["in_flight"] == [{"trigger_id": "trg_2"}, {"trigger_id": "trg_1"}]
     assert session.welcomed(2) == [RESULT]
     assert session.in_flight == [second]
-    assert session.hello()["in_flight"] == ["trg_2"]
+    session.heard(run(), 3)
+    assert session.hello()["in_flight"] == [{"trigger_id": "trg_2"}, {"run_id": "run_1", "fence": 3}]
 
 
 def test_a_result_that_may_have_been_lost_with_its_connection_is_said_again(session: Session) -> None:
@@ -152,6 +154,33 @@ def test_progress_and_a_result_carry_the_fence(session: Session) -> None:
     assert told == Send(
         {"type": "run_result", "run_id": "run_1", "fence": 3, "status": "succeeded", "output": "42"}
     )
+
+
+def test_what_is_too_long_for_a_frame_is_told_or_cut(session: Session) -> None:
+    work = started(session.heard(run(), 0))
+    [long] = session.progress(work, "x" * 5_000)
+    assert isinstance(long, Send)
+    assert len(long.frame["text"]) == 2_000
+    for number, output in enumerate(("x" * 1_000_001, "ö" * 600_000, "\0" * 300_000)):
+        work = started(session.heard(run(run_id=f"run_long_{number}"), 1))
+        [told] = session.ended(work, Outcome("succeeded", output), 1)
+        assert isinstance(told, Send)
+        assert told.frame["status"] == "failed"
+        assert told.frame["error"].startswith("The output is too large for a frame")
+    trigger = started(session.heard(PUSH, 2))
+    [told] = session.ended(trigger, Outcome("failed", "x" * 20_000 + "why"), 3)
+    assert isinstance(told, Send)
+    assert len(told.frame["note"]) == 10_000
+    assert told.frame["note"].endswith("xwhy")
+
+
+def test_a_failure_says_whether_to_try_again(session: Session) -> None:
+    work = started(session.heard(run(), 0))
+    spent = Usage(model_calls=2, cost=0.5)
+    [told] = session.ended(work, Outcome("failed", "busy", spent, is_retryable=True), 1)
+    assert isinstance(told, Send)
+    assert told.frame["retryable"] is True
+    assert told.frame["usage"] == {"model_calls": 2, "input_tokens": 0, "output_tokens": 0, "cost": 0.5}
 
 
 def test_there_is_no_progress_without_a_connection(session: Session) -> None:
