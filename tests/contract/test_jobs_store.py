@@ -186,7 +186,7 @@ async def test_jobs_of_a_calendar_and_those_ahead(database: Database) -> None:
     assert [job.id for job in await database.read(lambda tx: jobs.of_calendar(tx, "de", "job_1", 10))] == [
         "job_2"
     ]
-    rows = await database.read(lambda tx: jobs.ahead(tx, AT, "job_1", 10))
+    rows = await database.read(lambda tx: jobs.far_ahead(tx, AT, "job_1", 10))
     assert [row["id"] for row in rows] == ["job_4", "job_2"]
 
 

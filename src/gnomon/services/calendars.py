@@ -20,6 +20,7 @@ from gnomon.stores import audit, calendars
 from gnomon.stores.database import Database, Tx, UniqueViolation
 
 USERS_NAMED = 20
+_JOB = f"{Kind.JOB.value}_"
 OnChanged = Callable[[Tx, str, str], Awaitable[None]]
 
 
@@ -129,11 +130,11 @@ class Calendars:
         return saved
 
     async def delete(self, caller: Caller, name: str, *, match: Match = None) -> None:
-        """Delete a calendar that no schedule uses.
+        """Delete a calendar that neither a schedule nor a job uses.
 
         Raises:
             Missing: there is none of this id or slug.
-            Conflict: ``calendar_in_use``; ``data['schedules']`` names some of those that use it.
+            Conflict: ``calendar_in_use``; ``data`` names some of the ``schedules`` and ``jobs`` that use it.
             RevisionStale: it was edited since the caller read it.
         """
 
@@ -143,10 +144,13 @@ class Calendars:
             users = await calendars.users(tx, standing.slug, USERS_NAMED)
             if users:
                 raise Conflict(
-                    f'Schedules use the calendar "{standing.slug}", and would fire on its holidays without it: '
+                    f'Schedules or jobs use the calendar "{standing.slug}", and would fire on its holidays without it: '
                     f"{', '.join(users)}. Take it out of them first.",
                     code="calendar_in_use",
-                    data={"schedules": users},
+                    data={
+                        "schedules": [user for user in users if not user.startswith(_JOB)],
+                        "jobs": [user for user in users if user.startswith(_JOB)],
+                    },
                 )
             await calendars.delete(tx, standing.id)
             await _note(tx, caller, Action.DELETE, standing)

@@ -48,7 +48,7 @@ class JobEngine:
 
     def errands(self, tick_seconds: float, *, dispatches: bool) -> tuple[Errand, ...]:
         """What ticks beside the engine: the delivery wherever connections are held, the jobs where it dispatches."""
-        delivery = Errand("deliver", self.delivery.tick, tick_seconds)
+        delivery = Errand("trigger", self.delivery.tick, tick_seconds)
         if not dispatches:
             return (delivery,)
         return (Errand("jobs", self.dispatcher.tick, tick_seconds, begins=True), delivery)

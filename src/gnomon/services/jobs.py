@@ -5,10 +5,10 @@ slots in time is the dispatcher's affair; triggers that wait for an instance fol
 """
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
-from gnomon.cadence import Cadence, Compiled, Slot, preview
+from gnomon.cadence import Slot, preview
 from gnomon.domain import job_form
 from gnomon.domain.audit import Action
 from gnomon.domain.caller import Caller
@@ -23,8 +23,8 @@ from gnomon.ports.wakeup import Wakeup
 from gnomon.services.dedup import Once, Replay, run_once
 from gnomon.services.job_plan import dedup_key, trigger_row
 from gnomon.services.mint import Mint
-from gnomon.services.timetable import anchored, no_slot
-from gnomon.stores import audit, jobs, processes, schedules, slots, triggers
+from gnomon.services.timetable import anchored, holidays_of, no_slot, walk_of
+from gnomon.stores import audit, jobs, processes, schedules, triggers
 from gnomon.stores.database import Database, Tx, UniqueViolation
 
 
@@ -164,7 +164,7 @@ class Jobs:
                 return []
             cadence = job.written.cadence
             after = from_micros(await processes.now(tx))
-            holidays = await _holidays(tx, cadence)
+            holidays = await holidays_of(tx, cadence)
             return preview(cadence, after, count, anchor=job.anchor_at, holidays=holidays)
 
         return await self._database.read(work)
@@ -175,7 +175,7 @@ class Jobs:
         if due is None or due > now:
             return
         written = standing.written
-        walk = await _walk(tx, written.cadence, standing.anchor_at)
+        walk = await walk_of(tx, written.cadence, standing.anchor_at)
         newest = walk.latest_at(now)
         if newest is None or newest < due:
             return
@@ -224,22 +224,11 @@ async def _first(
     if slug is not None and await schedules.calendar_changed_at(tx, slug) is None:
         form.fault("cadence.calendar", f"there is no calendar {slug}")
         return None
-    walk = await _walk(tx, draft.cadence, anchor_at)
+    walk = await walk_of(tx, draft.cadence, anchor_at)
     first = walk.next_after(now)
     if first is None and retimed:
         form.faults.append(no_slot(draft.cadence, walk, now))
     return first
-
-
-async def _walk(tx: Tx, cadence: Cadence, anchor_at: datetime) -> Compiled:
-    """A cadence with the holidays of its calendar as they stand."""
-    return cadence.compile(to_micros(anchor_at), await _holidays(tx, cadence))
-
-
-async def _holidays(tx: Tx, cadence: Cadence) -> frozenset[date]:
-    slug = cadence.calendar
-    found = await slots.holidays(tx, [slug]) if slug is not None else {}
-    return found.get(slug or "", frozenset())
 
 
 def _taken(slug: str) -> Conflict:

@@ -1,4 +1,4 @@
-"""Next slots computed anew, for all schedules: the wall clock was set back, or the zone data changed (OPS-5a).
+"""Next slots computed anew, for all schedules and jobs: the wall clock was set back, or the zone data changed (OPS-5a).
 
 A clock that was ahead for a while leaves schedules with a next slot that lies too far away; each is brought back to the
 first slot after the true present (DSP-9, casebook mis-08). Zone data of another version leaves some with an instant that
@@ -6,16 +6,17 @@ is no slot any more; each is brought to the instant that its wall time has now. 
 slot recorded under a false clock or under older data does not fire again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 
 import structlog
 
 from gnomon.cadence import Cadence, Compiled
 from gnomon.domain.audit import Action
 from gnomon.domain.instants import SECOND
-from gnomon.stores import audit, processes, slots
+from gnomon.stores import audit, jobs, processes, slots
 from gnomon.stores.audit import NewEntry
-from gnomon.stores.database import Database, Row, Tx
+from gnomon.stores.database import Database, Row, Tx, Value
 
 BATCH = 500
 ACTOR = "watchdog"
@@ -26,14 +27,25 @@ _log = structlog.get_logger()
 Pick = Callable[[Row, Compiled], int | None]
 
 
+class _Store(Protocol):
+    """What the stores of schedules and jobs have in common."""
+
+    async def far_ahead(self, tx: Tx, after: int, after_id: str, limit: int, /) -> list[Row]: ...
+
+    async def realign(self, tx: Tx, rows: Iterable[Mapping[str, Value]], /) -> None: ...
+
+
+_NOUNS: tuple[tuple[str, _Store], ...] = (("schedule", slots), ("job", jobs))
+
+
 class Realignment:
-    """Walks the active schedules in batches."""
+    """Walks the active schedules, and the jobs that are enabled, in batches."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def run(self) -> int:
-        """Bring back every schedule whose next slot is not the first one after now; how many there were."""
+        """Bring back everything whose next slot is not the first one after now; how many there were."""
         return await self._each(_first_ahead, None)
 
     async def meet_zone_data(self, version: str) -> int:
@@ -45,15 +57,18 @@ class Realignment:
         if before is None or before == version:
             return 0
         moved = await self._each(_same_wall_time, f"zone data {version} after {before}")
-        _log.warning("zone_data_changed", before=before, now=version, schedules_moved=moved)
+        _log.warning("zone_data_changed", before=before, now=version, moved=moved)
         return moved
 
     async def _each(self, pick: Pick, why: str | None) -> int:
+        return sum([await self._each_of(noun, store, pick, why) for noun, store in _NOUNS])
+
+    async def _each_of(self, noun: str, store: _Store, pick: Pick, why: str | None) -> int:
         moved, after, after_id = 0, -(2**62), ""
         while True:
 
             async def batch(tx: Tx, after: int = after, after_id: str = after_id) -> tuple[list[Row], int]:
-                return await _batch(tx, pick, why, after, after_id)
+                return await _batch(tx, noun, store, pick, why, after, after_id)
 
             rows, changed = await self._database.write(batch)
             moved += changed
@@ -62,8 +77,10 @@ class Realignment:
             after, after_id = rows[-1]["next_fire_at"], rows[-1]["id"]
 
 
-async def _batch(tx: Tx, pick: Pick, why: str | None, after: int, after_id: str) -> tuple[list[Row], int]:
-    rows = await slots.far_ahead(tx, after, after_id, BATCH)
+async def _batch(  # noqa: PLR0917 - where a walk stands, and what it does
+    tx: Tx, noun: str, store: _Store, pick: Pick, why: str | None, after: int, after_id: str
+) -> tuple[list[Row], int]:
+    rows = await store.far_ahead(tx, after, after_id, BATCH)
     calendars = {row["calendar"] for row in rows if row["calendar"] is not None}
     holidays = await slots.holidays(tx, calendars) if calendars else {}
     changes = []
@@ -74,18 +91,18 @@ async def _batch(tx: Tx, pick: Pick, why: str | None, after: int, after_id: str)
         except (
             Exception
         ) as error:  # the dispatcher sets it aside when it comes due; it stops no other (DSP-9a)
-            _log.warning("schedule_not_realigned", schedule_id=row["id"], error=str(error))
+            _log.warning("not_realigned", id=row["id"], error=str(error))
             continue
         if found is not None:
             changes.append({"id": row["id"], "claimed_at": row["next_fire_at"], "next_fire_at": found})
     if changes:
-        await slots.realign(tx, changes)
+        await store.realign(tx, changes)
         reason: dict[str, object] = {} if why is None else {"reason": why}
         entries = [
             NewEntry(
                 ACTOR,
                 Action.REALIGN,
-                "schedule",
+                noun,
                 str(change["id"]),
                 None,
                 {"from": change["claimed_at"], "to": change["next_fire_at"], **reason},

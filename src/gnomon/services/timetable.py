@@ -20,9 +20,19 @@ MINUTE = 60_000_000
 
 async def timetable(tx: Tx, definition: Definition, anchor_at: datetime) -> "Timetable":
     """The timetable of a definition, with the holidays of its calendar as they stand."""
-    slug = definition.cadence.calendar
-    holidays = await slots.holidays(tx, [slug]) if slug is not None else {}
-    return Timetable(definition, anchor_at, holidays.get(slug or "", frozenset()))
+    return Timetable(definition, anchor_at, await holidays_of(tx, definition.cadence))
+
+
+async def walk_of(tx: Tx, cadence: Cadence, anchor_at: datetime) -> Compiled:
+    """A bare cadence, with the holidays of its calendar as they stand."""
+    return cadence.compile(to_micros(anchor_at), await holidays_of(tx, cadence))
+
+
+async def holidays_of(tx: Tx, cadence: Cadence) -> frozenset[date]:
+    """The dates of a cadence's calendar; none where it has none."""
+    slug = cadence.calendar
+    found = await slots.holidays(tx, [slug]) if slug is not None else {}
+    return found.get(slug or "", frozenset())
 
 
 def anchor_of(definition: Definition, created_at: datetime) -> datetime:

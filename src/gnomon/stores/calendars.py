@@ -50,7 +50,7 @@ async def update(tx: Tx, calendar: Calendar) -> Calendar | None:
 
 
 async def users(tx: Tx, slug: str, limit: int) -> list[str]:
-    """The ids of schedules that use a calendar."""
+    """The ids of schedules and jobs that use a calendar."""
     return [row["id"] for row in await tx.all("calendars.users", slug=slug, limit=limit)]
 
 

@@ -108,9 +108,9 @@ async def of_calendar(tx: Tx, slug: str, after: str, limit: int) -> list[Job]:
     return [job_from_row(row) for row in rows]
 
 
-async def ahead(tx: Tx, after: int, after_id: str, limit: int) -> list[Row]:
+async def far_ahead(tx: Tx, after: int, after_id: str, limit: int) -> list[Row]:
     """Jobs whose next slot, and then whose id, lies after these: the nearest first."""
-    return await tx.all("jobs.ahead", after=after, after_id=after_id, limit=limit)
+    return await tx.all("jobs.far_ahead", after=after, after_id=after_id, limit=limit)
 
 
 async def realign(tx: Tx, jobs: Iterable[Parameters]) -> None:

@@ -14,6 +14,7 @@ from fastapi import Depends, Query
 from starlette.requests import Request
 
 from gnomon.domain.errors import Invalid
+from gnomon.domain.filters import EVER
 
 T = TypeVar("T")
 LIMIT = (1, 200)
@@ -69,6 +70,20 @@ async def paging(
 Paged = Annotated[Paging, Depends(paging)]
 
 
+def number(position: str, beginning: int) -> int:
+    """The number that a cursor of ours holds; ``beginning`` where there is none.
+
+    Raises:
+        Invalid: ``bad_cursor``.
+    """
+    if not position:
+        return beginning
+    digits = position.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+        raise _not_given()
+    return max(-EVER, min(EVER, int(position)))
+
+
 def _encode(name: str, position: str) -> str:
     return base64.urlsafe_b64encode(json.dumps([name, position]).encode()).decode().rstrip("=")
 
@@ -86,6 +101,10 @@ def _decode(name: str, cursor: str) -> str:
         or not isinstance(found[1], str)
         or not found[1].isprintable()
     ):
-        raise Invalid("The cursor is not one that this list gave.", code="bad_cursor")
+        raise _not_given()
     position: str = found[1]
     return position
+
+
+def _not_given() -> Invalid:
+    return Invalid("The cursor is not one that this list gave.", code="bad_cursor")

@@ -29,7 +29,7 @@ from gnomon.edges.http.answers import (
 )
 from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import Body, OptionalBody
-from gnomon.edges.http.paging import Paged
+from gnomon.edges.http.paging import Paged, number
 from gnomon.edges.http.routing import described
 from gnomon.edges.http.run_shapes import RunPage, RunShape, run_json
 from gnomon.edges.http.schedule_answers import (
@@ -190,7 +190,7 @@ async def occurrences(  # noqa: PLR0917 - the parameters of the address
 ) -> Response:
     """What became of its slots, the newest first."""
     before = (
-        _number(paged.after, EVER) if until is None else min(_number(paged.after, EVER), _at("until", until))
+        number(paged.after, EVER) if until is None else min(number(paged.after, EVER), _at("until", until))
     )
     begin = -EVER if since is None else _at("since", since)
     found = await served.runs.occurrences(schedule, before, begin, disposition, paged.wanted)
@@ -208,7 +208,7 @@ async def runs(
 ) -> Response:
     """Its runs, those people started among them, the newest first."""
     slot, run_id = paged.after.partition(" ")[::2]
-    place = RunPlace(_number(slot, EVER), run_id or LAST)
+    place = RunPlace(number(slot, EVER), run_id or LAST)
     found = await served.runs.of_schedule(schedule, status, place, paged.limit)
     rest = None if found.rest is None else f"{found.rest.before_slot} {found.rest.before_id}"
     return send(shown(paged.part(found.runs, run_json, rest)))
@@ -217,7 +217,7 @@ async def runs(
 @router.get("/{schedule}/revisions", **described("List revisions", gives=RevisionPage, problems=(404,)))
 async def revisions(_caller: Reader, served: Served, schedule: Named, paged: Paged) -> Response:
     """Its definitions, the newest first, each with its author (SCH-4)."""
-    found = await served.schedules.revisions(schedule, _number(paged.after, EVER), paged.wanted)
+    found = await served.schedules.revisions(schedule, number(paged.after, EVER), paged.wanted)
     return send(shown(paged.page(found, revision_json, lambda revision: str(revision.revision))))
 
 
@@ -245,13 +245,3 @@ def _at(field: str, text: str) -> int:
         return to_micros(read_instant(text.strip().replace(" ", "+")))
     except ValueError:
         raise Invalid([Fault(field, "must be an instant such as 2026-11-29T09:00:00Z")]) from None
-
-
-def _number(position: str, beginning: int) -> int:
-    """The number that a cursor of ours holds."""
-    if not position:
-        return beginning
-    digits = position.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-        raise Invalid("The cursor is not one that this list gave.", code="bad_cursor")
-    return max(-EVER, min(EVER, int(position)))

@@ -17,7 +17,10 @@ WHERE id = :id AND version = :version
 RETURNING *;
 
 -- name: users
-SELECT id FROM schedules WHERE calendar = :slug AND deleted_at IS NULL ORDER BY id LIMIT :limit;
+SELECT id FROM schedules WHERE calendar = :slug AND deleted_at IS NULL
+UNION ALL
+SELECT id FROM jobs WHERE calendar = :slug AND deleted_at IS NULL
+ORDER BY id LIMIT :limit;
 
 -- name: delete
 DELETE FROM calendars WHERE id = :id;

@@ -79,7 +79,7 @@ WHERE calendar = :slug AND deleted_at IS NULL AND next_fire_at IS NOT NULL AND i
 ORDER BY id
 LIMIT :limit;
 
--- name: ahead
+-- name: far_ahead
 SELECT id, cadence, calendar, anchor_at, NULL AS starts_at, next_fire_at, recorded_until, now_us() AS now
 FROM jobs
 WHERE next_fire_at >= :after AND (next_fire_at > :after OR id > :after_id)
