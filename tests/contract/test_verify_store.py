@@ -6,6 +6,7 @@ from gnomon.domain.breach import Breach, Invariant
 from gnomon.services.verify import Verify
 from gnomon.stores import verify
 from gnomon.stores.database import Database, Tx
+from support.board import LOCK_ROW, add_held, add_needs, add_task
 from support.rows import (
     AGENT,
     AT,
@@ -59,6 +60,11 @@ async def test_each_table_is_read_and_judged(database: Database) -> None:
     )
     key = {"id": "key_1", "name": "k", "hint": "abcd", "created_at": 0, "created_by": "ana", "hash": b"1"}
     await add(database, "api_keys", key, target_kind="team", target_id="tea_none")
+    await add_held(database, "tsk_1")
+    await add_task(database, "tsk_2", unmet=2)
+    await add_task(database, "tsk_3", unmet=1)
+    await add_needs(database, ("tsk_2", "tsk_3"), ("tsk_3", "tsk_2"), ("tsk_none", "tsk_1"))
+    await add(database, "task_locks", LOCK_ROW, task_id="tsk_gone")
     found = {(breach.invariant, breach.rows[0].table) for breach in await judged(database)}
     assert found == {
         (_I.LOCK_WITHOUT_RUN, "schedules"),
@@ -71,6 +77,11 @@ async def test_each_table_is_read_and_judged(database: Database) -> None:
         (_I.END_WITHOUT_CLAIM, "runs"),
         (_I.RUN_NEVER_CLAIMABLE, "runs"),
         (_I.RUN_WITHOUT_TURN, "runs"),
+        (_I.TASK_GATE_WRONG, "tasks"),
+        (_I.END_WITHOUT_CLAIM, "task_locks"),
+        (_I.TASK_NEEDS_ITSELF, "task_prerequisites"),
+        (_I.STRAY_ROWS, "task_prerequisites"),
+        (_I.STRAY_ROWS, "task_locks"),
         (_I.STRAY_ROWS, "turns"),
         (_I.STRAY_ROWS, "attempts"),
         (_I.STRAY_ROWS, "checkpoints"),
@@ -93,7 +104,9 @@ async def test_runs_of_an_erased_slot_are_counted(database: Database) -> None:
     assert await database.read(pairs) == [("run_1", "run_2")]
 
 
-@pytest.mark.parametrize("noun", ["runs", "audit", "schedules", "occurrences", "stray_turns"])
+@pytest.mark.parametrize(
+    "noun", ["runs", "audit", "schedules", "occurrences", "stray_turns", "tasks", "needs", "stray_locks"]
+)
 async def test_a_page_begins_where_the_one_before_it_ended(
     database: Database, monkeypatch: pytest.MonkeyPatch, noun: str
 ) -> None:
@@ -105,6 +118,9 @@ async def test_a_page_begins_where_the_one_before_it_ended(
         await add_run(database, id=f"run_{name}")
         await add_schedule(database, id=f"sch_{name}")
         await add_turn(database, session_id="ses_none", run_id=f"run_{name}")
+        await add_task(database, f"tsk_{name}")
+        await add_needs(database, ("tsk_00", f"tsk_1{name}"))
+        await add(database, "task_locks", LOCK_ROW, task_id=f"tsk_1{name}")
         await add(database, "occurrences", OCCURRENCE, nominal_fire_at=AT + number)
     entry = {"at": AT, "actor": "ana", "action": "WARN", "subject_kind": "agent", "subject_id": "agt_1"}
     await add_many(database, "audit", [entry] * 10)

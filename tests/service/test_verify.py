@@ -437,7 +437,88 @@ AUDIT = [
         shows=_I.FENCE_NOT_GROWING,
     ),
 ]
-DAMAGES = [*SLOTS, *SCHEDULES, *RUNS, *AUDIT]
+ENDED = "subject_kind = 'task' AND action = 'RELEASE' AND subject_id = (SELECT id FROM tasks WHERE title = 'done')"
+BOARD = [
+    damage(
+        "a lock is gone",
+        "DELETE FROM task_locks",
+        shows={_I.TASK_LOCK_WRONG: 1, _I.CLAIM_LEFT_OPEN: 1},
+    ),
+    damage(
+        "a lock holds what is not in progress",
+        "UPDATE tasks SET status = 'done' WHERE title = 'held'",
+        shows={_I.TASK_LOCK_WRONG: 1, _I.TASK_GATE_WRONG: 1},
+    ),
+    damage(
+        "a lock has another fence than its task",
+        "UPDATE tasks SET fence = fence + 1 WHERE title = 'held'",
+        shows=_I.TASK_LOCK_WRONG,
+    ),
+    damage(
+        "a lock is nobody's",
+        "DELETE FROM instances WHERE role = 'pm'",
+        shows=_I.TASK_LOCK_WRONG,
+    ),
+    damage(
+        "a task is gone and its lock is left",
+        "DELETE FROM task_prerequisites WHERE prerequisite_id = (SELECT id FROM tasks WHERE title = 'held')",
+        "UPDATE tasks SET unmet = 0 WHERE title = 'between'",
+        "DELETE FROM tasks WHERE title = 'held'",
+        shows={_I.STRAY_ROWS: 1, _I.CLAIM_LEFT_OPEN: 1},
+    ),
+    damage(
+        "a gate is open that should be shut",
+        "UPDATE tasks SET unmet = 0 WHERE title = 'between'",
+        shows=_I.TASK_GATE_WRONG,
+    ),
+    damage(
+        "a need is left of what is gone",
+        "DELETE FROM tasks WHERE title = 'taken back'",
+        "UPDATE tasks SET unmet = unmet - 1 WHERE title = 'gated'",
+        shows=_I.STRAY_ROWS,
+    ),
+    damage(
+        "tasks wait for each other",
+        "INSERT INTO task_prerequisites SELECT a.id, b.id FROM tasks AS a, tasks AS b "
+        "WHERE a.title = 'between' AND b.title = 'gated'",
+        "UPDATE tasks SET unmet = unmet + 1 WHERE title = 'between'",
+        shows=_I.TASK_NEEDS_ITSELF,
+    ),
+    damage(
+        "the last end of a task's claim is gone",
+        f"UPDATE audit SET action = 'WARN' WHERE seq = (SELECT max(seq) FROM audit WHERE {ENDED})",
+        shows=_I.CLAIM_LEFT_OPEN,
+    ),
+    damage(
+        "a task was claimed while it was held",
+        f"UPDATE audit SET action = 'WARN' WHERE seq = (SELECT min(seq) FROM audit WHERE {ENDED})",
+        shows=_I.CLAIM_LEFT_OPEN,
+    ),
+    damage(
+        "a task's claim is gone",
+        "UPDATE audit SET action = 'WARN' WHERE action = 'CLAIM' "
+        "AND subject_id = (SELECT id FROM tasks WHERE title = 'taken back')",
+        shows=_I.END_WITHOUT_CLAIM,
+    ),
+    damage(
+        "a task is held and nobody claimed it",
+        "UPDATE audit SET action = 'WARN' WHERE action = 'CLAIM' "
+        "AND subject_id = (SELECT id FROM tasks WHERE title = 'held')",
+        shows=_I.END_WITHOUT_CLAIM,
+    ),
+    damage(
+        "a task's claim ended under another fence",
+        f"UPDATE audit SET fence = fence + 1 WHERE seq = (SELECT max(seq) FROM audit WHERE {ENDED})",
+        shows=_I.END_WITHOUT_CLAIM,
+    ),
+    damage(
+        "a task's fence was granted twice",
+        "UPDATE audit SET fence = 1 WHERE fence = 2 AND action IN ('CLAIM', 'RELEASE') "
+        "AND subject_id = (SELECT id FROM tasks WHERE title = 'done')",
+        shows=_I.FENCE_NOT_GROWING,
+    ),
+]
+DAMAGES = [*SLOTS, *SCHEDULES, *RUNS, *BOARD, *AUDIT]
 
 
 async def test_what_the_product_wrote_is_clean(lived: Lived) -> None:

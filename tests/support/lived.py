@@ -19,6 +19,7 @@ from gnomon.services.mint import Mint
 from gnomon.services.pausing import disable_of_target
 from gnomon.services.sessions import Sessions
 from gnomon.testing.clock import FrozenClock, SeededEntropy
+from support import lived_board
 from support.databases import START, open_database
 from support.desk import Desk, a_desk
 from support.house import AGENT, House, a_team, an_agent
@@ -212,6 +213,7 @@ async def live(house: House) -> Life:
     life = Life(a_desk(house))
     for stage in STAGES:
         await stage(life)
+    await lived_board.live(house)
     await life.make("held", overlap="queue_one")
     hold = house.runtime.hangs()
     await life.elapse(300)

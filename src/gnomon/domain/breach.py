@@ -37,6 +37,9 @@ class Invariant(StrEnum):
     FENCE_AHEAD = "fence_ahead"
     STRAY_ROWS = "stray_rows"
     KEY_OPENS_NOTHING = "key_opens_nothing"
+    TASK_LOCK_WRONG = "task_lock_wrong"
+    TASK_GATE_WRONG = "task_gate_wrong"
+    TASK_NEEDS_ITSELF = "task_needs_itself"
     AUDIT_GAP = "audit_gap"
     CLAIM_LEFT_OPEN = "claim_left_open"
     END_WITHOUT_CLAIM = "end_without_claim"
@@ -148,22 +151,33 @@ TOLD: dict[Invariant, Told] = {
     ),
     _I.STRAY_ROWS: Told(
         "RUN-11",
-        "turns, attempts, checkpoints, events",
-        "Nothing is left of runs and sessions that are gone.",
+        "turns, attempts, checkpoints, events, task_locks, task_prerequisites",
+        "Nothing is left of runs, sessions and tasks that are gone.",
     ),
     _I.KEY_OPENS_NOTHING: Told("SEC-3", "api_keys", "A key whose target is gone is revoked."),
+    _I.TASK_LOCK_WRONG: Told(
+        "BRD-1, BRD-3",
+        "tasks",
+        "A task in progress has one lock, under the last fence of its claims, by an instance; no other task has one.",
+    ),
+    _I.TASK_GATE_WRONG: Told("BRD-1", "tasks", "A task counts those of its prerequisites that are not done."),
+    _I.TASK_NEEDS_ITSELF: Told("BRD-8", "task_prerequisites", "Prerequisites form no cycle."),
     _I.AUDIT_GAP: Told("SEC-7, B3", "audit", "Entries are numbered without a gap and were never removed."),
     _I.CLAIM_LEFT_OPEN: Told(
-        "RUN-7, B2", "audit", "Each CLAIM is followed by its own end, unless its run still runs."
+        "RUN-7, BRD-7, B2",
+        "audit",
+        "Each CLAIM is followed by its own end, unless its run still runs or its task is held.",
     ),
     _I.END_WITHOUT_CLAIM: Told(
-        "RUN-6, A6, B2", "audit", "Each RELEASE or EXPIRE ends one open CLAIM, under its fence."
+        "RUN-6, BRD-7, A6, B2", "audit", "Each RELEASE or EXPIRE ends one open CLAIM, under its fence."
     ),
     _I.END_CONTRADICTS_RUN: Told(
         "A6, A17", "audit", "A run is what its last RELEASE or EXPIRE says it became."
     ),
     _I.FENCE_NOT_GROWING: Told(
-        "RUN-6, A5", "audit", "The fences of a schedule's claims grow strictly, in the order of the audit."
+        "RUN-6, BRD-2, A5",
+        "audit",
+        "The fences of a schedule's claims grow strictly, in the order of the audit, and so do those of a task's.",
     ),
 }
 

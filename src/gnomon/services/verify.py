@@ -12,11 +12,12 @@ from gnomon.cadence import zone_data_version
 from gnomon.domain.breach import TOLD, At, Breach, Invariant
 from gnomon.domain.errors import Invalid
 from gnomon.domain.schedule import Schedule, ScheduleStatus
-from gnomon.services import verify_runs, verify_schedules
+from gnomon.services import verify_runs, verify_schedules, verify_tasks
 from gnomon.services.verify_audit import AuditTrail
 from gnomon.services.verify_facts import Facts, facts_of, text
 from gnomon.services.verify_gaps import Gaps
 from gnomon.services.verify_ledger import Ledger
+from gnomon.services.verify_tasks import TaskTrail
 from gnomon.stores import verify
 from gnomon.stores.database import Database, Row, Tx
 from gnomon.stores.schedule_rows import schedule_from_row
@@ -100,10 +101,24 @@ class _Pass:
             self._take(verify_runs.judge(row, facts))
             if row["status"] == "running":
                 running[row["id"]] = row["fence"]
-        trail = AuditTrail(facts, gapless=self._gapless)
+        held = await self._tasks()
+        trail, tasks = AuditTrail(facts, gapless=self._gapless), TaskTrail(facts)
         async for entry in verify.audit(self._tx):
             self._take(trail.judge(entry))
+            self._take(tasks.judge(entry))
         self._take(trail.rest(running))
+        self._take(tasks.rest(held))
+
+    async def _tasks(self) -> dict[str, int]:
+        """The tasks that are held, each with its fence."""
+        held: dict[str, int] = {}
+        async for row in verify.tasks(self._tx):
+            self._take(verify_tasks.judge(row))
+            if row["locked"] is not None:
+                held[row["id"]] = row["lock_fence"]
+        async for breach in verify_tasks.judge_needs(verify.needs(self._tx)):
+            self._take([breach])
+        return held
 
     async def _strays(self) -> None:
         async for breach in _strays(self._tx):
@@ -130,6 +145,9 @@ async def _strays(tx: Tx) -> AsyncIterator[Breach]:
         async for row in verify.strays(tx, noun):
             sentence = f"{row['how_many']:,} {noun} are left of run {row['run_id']}, which is not there."
             yield Breach(Invariant.STRAY_ROWS, sentence, (At(noun, row["run_id"]),))
+    async for row in verify.stray_locks(tx):
+        sentence = f"A lock under fence {row['fence']} is left of task {row['task_id']}, which is not there."
+        yield Breach(Invariant.STRAY_ROWS, sentence, (At("task_locks", row["task_id"]),))
     async for row in verify.keys_of_nothing(tx):
         sentence = f"Key {row['id']} opens the {row['target_kind']} {row['target_id']}, which is gone."
         yield Breach(Invariant.KEY_OPENS_NOTHING, sentence, (At("api_keys", row["id"]),))

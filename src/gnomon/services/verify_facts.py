@@ -23,9 +23,9 @@ class Facts:
         """Whether a run of this id may have been deleted for its age."""
         return self.runs_before > 0 and run_id < make_id(Kind.RUN, self.runs_before // 1_000, 0)
 
-    def audit_is_cleaned(self, run_id: str) -> bool:
-        """Whether the claim of a run of this id may have been deleted from the audit for its age."""
-        return self.audit_before > 0 and run_id < make_id(Kind.RUN, self.audit_before // 1_000, 0)
+    def audit_is_cleaned(self, subject_id: str) -> bool:
+        """Whether the claim of a run or task of this id may have been deleted from the audit for its age."""
+        return self.audit_before > 0 and subject_id[4:] < make_id(Kind.RUN, self.audit_before // 1_000, 0)[4:]
 
 
 def facts_of(row: Row, zone_data: str) -> Facts:

@@ -86,6 +86,26 @@ def strays(tx: Tx, noun: str) -> AsyncIterator[Row]:
     return _pages(tx, _STRAYS[noun], {"after": ""}, lambda row: {"after": row["run_id"]})
 
 
+def tasks(tx: Tx) -> AsyncIterator[Row]:
+    """Tasks in the order of their making, each with its lock, its holder and how many of its needs are not met."""
+    return _pages(tx, "verify.tasks", {"after": ""}, lambda row: {"after": row["id"]})
+
+
+def needs(tx: Tx) -> AsyncIterator[Row]:
+    """Needs of which neither end is done, and those of which one is not there."""
+    return _pages(
+        tx,
+        "verify.needs",
+        {"after": "", "after_need": ""},
+        lambda row: {"after": row["task_id"], "after_need": row["prerequisite_id"]},
+    )
+
+
+def stray_locks(tx: Tx) -> AsyncIterator[Row]:
+    """Locks without their task."""
+    return _pages(tx, "verify.stray_locks", {"after": ""}, lambda row: {"after": row["task_id"]})
+
+
 def keys_of_nothing(tx: Tx) -> AsyncIterator[Row]:
     """Keys that are not revoked, bound to a target that is gone."""
     return _pages(tx, "verify.keys_of_nothing", {"after": ""}, lambda row: {"after": row["id"]})

@@ -14,7 +14,9 @@ SELECT
     (SELECT count(*) FROM status_changes) AS status_changes, (SELECT count(*) FROM runs) AS runs,
     (SELECT count(*) FROM turns) AS turns, (SELECT count(*) FROM attempts) AS attempts,
     (SELECT count(*) FROM checkpoints) AS checkpoints, (SELECT count(*) FROM run_events) AS events,
-    (SELECT count(*) FROM api_keys) AS api_keys, (SELECT count(*) FROM audit) AS audit;
+    (SELECT count(*) FROM api_keys) AS api_keys, (SELECT count(*) FROM audit) AS audit,
+    (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM task_prerequisites) AS task_prerequisites,
+    (SELECT count(*) FROM task_locks) AS task_locks;
 
 -- name: schedules
 SELECT
@@ -142,9 +144,40 @@ LIMIT :limit;
 -- name: audit
 SELECT
     a.seq, a.at, a.action, a.subject_kind, a.subject_id, a.fence, a.detail,
-    r.id AS run, r.status, r.schedule_id
+    r.id AS run, r.status, r.schedule_id, t.fence AS task_fence
 FROM audit AS a
 LEFT JOIN runs AS r ON a.subject_kind = 'run' AND r.id = a.subject_id
+LEFT JOIN tasks AS t ON a.subject_kind = 'task' AND t.id = a.subject_id
 WHERE a.seq > :after
 ORDER BY a.seq
+LIMIT :limit;
+
+-- name: tasks
+SELECT
+    t.id, t.status, t.fence, t.unmet, l.task_id AS locked, l.fence AS lock_fence, l.instance_id, i.id AS instance,
+    (SELECT count(*) FROM task_prerequisites AS p
+     JOIN tasks AS q ON q.id = p.prerequisite_id
+     WHERE p.task_id = t.id AND q.status <> 'done') AS needed
+FROM tasks AS t
+LEFT JOIN task_locks AS l ON l.task_id = t.id
+LEFT JOIN instances AS i ON i.id = l.instance_id
+WHERE t.id > :after
+ORDER BY t.id
+LIMIT :limit;
+
+-- name: needs
+-- what is over can be part of no cycle that keeps anything waiting
+SELECT p.task_id, p.prerequisite_id, t.id AS task, q.id AS prerequisite
+FROM task_prerequisites AS p
+LEFT JOIN tasks AS t ON t.id = p.task_id
+LEFT JOIN tasks AS q ON q.id = p.prerequisite_id
+WHERE p.task_id >= :after AND (p.task_id > :after OR p.prerequisite_id > :after_need)
+  AND (t.id IS NULL OR q.id IS NULL OR (t.status <> 'done' AND q.status <> 'done'))
+ORDER BY p.task_id, p.prerequisite_id
+LIMIT :limit;
+
+-- name: stray_locks
+SELECT l.task_id, l.fence FROM task_locks AS l
+WHERE l.task_id > :after AND NOT EXISTS (SELECT 1 FROM tasks AS t WHERE t.id = l.task_id)
+ORDER BY l.task_id
 LIMIT :limit;
