@@ -26,13 +26,18 @@ from gnomon.client.place import Place
 from gnomon.client.session import Complaint, Deed, End, Send, Session, Start, Work
 
 HEARTBEAT_SECONDS = 10.0
+# Where the centre does not say when it gives a silent instance up: as many heartbeats as its defaults have.
+BEATS_UNTIL_GIVEN_UP = 12
 WELCOME_SECONDS = 10.0
-REPLACED = 4001
+REPLACED = 4409
 _FRAME_BYTES = 8 * 1024 * 1024
 _NOT_NOW = frozenset({"unavailable", "unusable_database", "internal"})
 _FATAL_STATUSES = frozenset({400, 401, 403, 404})
 _chance = random.SystemRandom().random
 log = logging.getLogger("gnomon.client")
+# the library writes the headers of its handshake at level DEBUG, and the key is one of them (SEC-3)
+_of_socket = logging.getLogger("gnomon.client.socket")
+_of_socket.setLevel(logging.INFO)
 
 Begin = Callable[[Work], None]
 Halt = Callable[[End], None]
@@ -51,6 +56,7 @@ class Line:
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
         self._socket: ClientConnection | None = None
+        self._given_up: asyncio.TimerHandle | None = None
         self._thread = threading.Thread(target=self._live, name="gnomon-line", daemon=True)
         self.welcome: Future[dict[str, Any]] = Future()  # the first one, or why there is none
         self.over: Future[None] = Future()  # when the line has ended; with the error, if one ended it
@@ -138,6 +144,7 @@ class Line:
                 compression=None,
                 max_size=_FRAME_BYTES,
                 close_timeout=2,
+                logger=_of_socket,
             )
         except InvalidStatus as error:
             self._raise_if_final(error)
@@ -148,15 +155,25 @@ class Line:
             if welcome.get("type") != "welcome":
                 return self._not_welcome(welcome)
             self._socket = socket
+            if self._given_up is not None:
+                self._given_up.cancel()
             await self._do(self._session.welcomed(self._clock.monotonic()))
             if not self.welcome.done():
                 self.welcome.set_result(welcome)
-            await self._talk(socket, float(welcome.get("heartbeat_seconds") or HEARTBEAT_SECONDS))
+            await self._talk(socket, _seconds(welcome, "heartbeat_seconds", HEARTBEAT_SECONDS))
         finally:
+            if self._socket is not None:
+                self._alone(welcome)
             self._socket = None
             self._session.disconnected()
             await socket.close()
         return True
+
+    def _alone(self, welcome: dict[str, Any]) -> None:
+        """From now on the centre waits for this instance, but not for ever."""
+        beat = _seconds(welcome, "heartbeat_seconds", HEARTBEAT_SECONDS)
+        patience = _seconds(welcome, "heartbeat_timeout_seconds", BEATS_UNTIL_GIVEN_UP * beat)
+        self._given_up = self._loop.call_later(patience, self._step, self._session.forlorn)
 
     async def _talk(self, socket: ClientConnection, heartbeat_seconds: float) -> None:
         """Read, and send heartbeats, until the connection ends or the line is closed."""
@@ -240,4 +257,6 @@ class Line:
             raise refused(status, body) from error
 
 
-__all__ = ["Line"]
+def _seconds(frame: dict[str, Any], name: str, default: float) -> float:
+    value = frame.get(name)
+    return float(value) if isinstance(value, int | float) and value > 0 else default

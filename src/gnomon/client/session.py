@@ -133,6 +133,13 @@ class Session:
         """The connection is over; the work goes on."""
         self.is_online = False
 
+    def forlorn(self) -> list[Deed]:
+        """The centre has given this instance up by now: a run may be another's, so it is stopped. A trigger never is."""
+        runs = [work for work in self._works.values() if work.fence is not None]
+        for work in runs:
+            del self._works[work.key]
+        return [End(work, Stop.REVOKED) for work in runs]
+
     def heard(self, frame: Mapping[str, Any], now: float) -> list[Deed]:
         """What a frame of the centre asks for."""
         match frame.get("type"):

@@ -123,6 +123,16 @@ def test_a_revoke_stops_the_work_and_nothing_is_told(session: Session) -> None:
     assert session.heard({"type": "revoke", "trigger_id": "trg_1"}, 3) == [End(trigger, Stop.REVOKED)]
 
 
+def test_an_instance_that_was_given_up_stops_its_runs_and_no_trigger(session: Session) -> None:
+    """RUN-5: a run may be another's by now, a trigger that was acknowledged never is (JOB-4)."""
+    trigger, work = started(session.heard(PUSH, 0)), started(session.heard(run(), 0))
+    session.disconnected()
+    assert session.forlorn() == [End(work, Stop.REVOKED)]
+    assert session.in_flight == [trigger]
+    assert session.ended(work, DONE, 1) == []
+    assert session.hello()["in_flight"] == [{"trigger_id": "trg_1"}]
+
+
 def test_a_stop_for_another_fence_or_for_nothing_does_nothing(session: Session) -> None:
     session.heard(run(fence=4), 0)
     assert session.heard({"type": "cancel", "run_id": "run_1", "fence": 3}, 1) == []
