@@ -161,9 +161,6 @@ async def test_only_what_was_not_acknowledged_goes_to_another(database: Database
     found = [await status(database, key) for key in (KEY, NODE, newer)]
     assert found == ["waiting", "acknowledged", "pushed"]
     assert (await row_of(database))["pushes"] == 1  # sent again, it is a redelivery
-    assert not await database.write(lambda tx: pushes.take_back(tx, newer, 1))
-    assert await database.write(lambda tx: pushes.take_back(tx, newer, 2))
-    assert await status(database, newer) == "waiting"
 
 
 async def test_what_was_acknowledged_fails_with_who_is_gone(database: Database, clock: FrozenClock) -> None:

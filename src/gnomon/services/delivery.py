@@ -37,6 +37,7 @@ class Delivery:
         self._push = push
         self._say = say
         self._process_id = process_id
+        self._closing: set[tuple[str, int]] = set()
         self._worked_on: dict[tuple[str, int], set[PushKey]] = {}
 
     async def tick(self) -> float | None:
@@ -55,7 +56,7 @@ class Delivery:
         fresh, withdrawn, unacknowledged = await self._database.read(look)
         for instance_id, epoch in unacknowledged:  # what it does not take goes to another (JOB-4)
             self._push.part(instance_id, epoch, Partings.UNACKNOWLEDGED)
-        ready = [row for row in fresh if self._push.holds(row["instance_id"], row["epoch"])]
+        ready = [row for row in fresh if self._takes(row["instance_id"], row["epoch"])]
         if ready:
             await self._send(ready)
         if withdrawn:
@@ -64,6 +65,9 @@ class Delivery:
             return SOON_SECONDS
         return 0.0 if BATCH in (len(fresh), len(withdrawn)) else LOOK_SECONDS
 
+    def _takes(self, instance_id: str, epoch: int) -> bool:
+        return self._push.holds(instance_id, epoch) and (instance_id, epoch) not in self._closing
+
     async def _send(self, rows: list[Row]) -> None:
         """Note first, then send: what is lost between is sent again when the connection ends, never twice over one."""
         pushed = await self._database.write_guarded(lambda tx: pushes.push(tx, rows))
@@ -71,12 +75,8 @@ class Delivery:
             if _key(row) in pushed:
                 frame = {**json.loads(row["frame"]), "redelivered": row["pushes"] > 0}
                 if not await self._push.send(row["instance_id"], row["epoch"], frame):
-                    await self._take_back(row)
-
-    async def _take_back(self, row: Row) -> None:
-        """Its connection takes nothing any more: another instance gets it at once."""
-        await self._database.write_guarded(lambda tx: pushes.take_back(tx, _key(row), row["epoch"]))
-        self._signal.notify()
+                    # it is being cut off: what it was to get waits for another once it is over
+                    self._closing.add((row["instance_id"], row["epoch"]))
 
     async def _tell(self, rows: list[Row]) -> None:
         await self._database.write_guarded(lambda tx: pushes.tell(tx, [_key(row) for row in rows]))
@@ -127,6 +127,7 @@ class Delivery:
 
     async def gone(self, instance_id: str, epoch: int) -> None:
         """A connection is over."""
+        self._closing.discard((instance_id, epoch))
         self._worked_on.pop((instance_id, epoch), None)
 
     async def _works_on(self, speaker: Speaker, key: PushKey) -> bool:

@@ -107,11 +107,6 @@ async def release(tx: Tx, instance_id: str, epoch: int) -> int:
     return len(await tx.all("pushes.release", instance_id=instance_id, epoch=epoch))
 
 
-async def take_back(tx: Tx, key: PushKey, epoch: int) -> bool:
-    """It could not be sent over that connection: it waits for an instance again; whether nothing came of it meanwhile."""
-    return await tx.one("pushes.take_back", **_named(key), epoch=epoch) is not None
-
-
 async def lose(tx: Tx, instance_id: str, epoch: int, error: str) -> int:
     """An instance is gone with what it had acknowledged: those attempts have failed. How many did."""
     return len(await tx.all("pushes.lose", instance_id=instance_id, epoch=epoch, error=error))

@@ -89,11 +89,6 @@ UPDATE run_pushes SET status = 'waiting', instance_id = NULL, epoch = NULL
 WHERE instance_id = :instance_id AND epoch <= :epoch AND finished_at IS NULL AND status IN ('pending', 'pushed')
 RETURNING run_id;
 
--- name: take_back
-UPDATE run_pushes SET status = 'waiting', instance_id = NULL, epoch = NULL
-WHERE run_id = :run_id AND node = :node AND fence = :fence AND epoch = :epoch AND status = 'pushed'
-RETURNING run_id;
-
 -- name: lose
 -- what was acknowledged may have been done: it is not given to anybody else
 UPDATE run_pushes SET
