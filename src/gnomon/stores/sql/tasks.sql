@@ -88,9 +88,9 @@ DELETE FROM task_prerequisites WHERE task_id = :task_id;
 WITH RECURSIVE above (id) AS (
     SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids))
     UNION
-    SELECT p.prerequisite_id FROM above JOIN task_prerequisites AS p ON p.task_id = above.id
+    SELECT p.prerequisite_id FROM above CROSS JOIN task_prerequisites AS p WHERE p.task_id = above.id
 )
-SELECT p.task_id, p.prerequisite_id FROM above JOIN task_prerequisites AS p ON p.task_id = above.id;
+SELECT p.task_id, p.prerequisite_id FROM above CROSS JOIN task_prerequisites AS p WHERE p.task_id = above.id;
 
 -- name: dependants
 SELECT task_id FROM task_prerequisites WHERE prerequisite_id = :id ORDER BY task_id LIMIT :limit;
@@ -114,7 +114,10 @@ WHERE id IN (SELECT task_id FROM task_prerequisites WHERE prerequisite_id = :id)
 ;
 
 -- name: waiting
-SELECT 1 AS found FROM tasks WHERE role = :role AND status = 'backlog' AND unmet = 0 LIMIT 1;
+-- in the order of the claim, so that the same index serves it where there is nothing too
+SELECT 1 AS found FROM tasks WHERE role = :role AND status = 'backlog' AND unmet = 0
+ORDER BY priority DESC, id
+LIMIT 1;
 
 -- name: depths
 SELECT role, count(*) AS depth FROM tasks WHERE status = 'backlog' AND unmet = 0 GROUP BY role ORDER BY role;
