@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from gnomon.adapters.metrics import ProcessCollector
 from gnomon.cadence import Cadence, between, preview
-from gnomon.domain import dedup
+from gnomon.domain import dedup, finding
 from gnomon.domain.instants import SECOND, rfc3339
 from gnomon.domain.misfire import Due, Start, decide
 from gnomon.domain.placeholders import NAMES
@@ -124,6 +124,12 @@ def test_every_name_of_a_dedup_key_is_told_with_what_it_becomes() -> None:
     for cells, becomes in told[: len(dedup.SLOT_NAMES)]:
         key = dedup.render(cells.strip("`"), datetime(2026, 11, 29, 8, tzinfo=UTC), "Europe/Berlin")
         assert becomes.startswith(f"`{key}`, ")
+
+
+def test_every_finding_of_a_doctor_is_told() -> None:
+    """IDM-4."""
+    told = rows("docs/guide/idempotency.md", "finding")
+    assert told == [[f"`{kind.value}`", said] for kind, said in finding.TOLD.items()]
 
 
 def test_every_metric_is_told() -> None:

@@ -10,11 +10,12 @@ import httpx2
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from gnomon.cadence import zone_data_version
 from gnomon.domain.caller import system
 from gnomon.edges.http.app import build_app
 from gnomon.edges.http.services import Check, Services
-from gnomon.edges.ws import frames
 from gnomon.edges.mcp.door import Door
+from gnomon.edges.ws import frames
 from gnomon.runtimes.checks import check_runtime
 from gnomon.services.agents import Agents
 from gnomon.services.api_keys import ApiKeys, NewKey
@@ -23,6 +24,7 @@ from gnomon.services.apply_parts import all_parts
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
 from gnomon.services.closing import Closing
+from gnomon.services.doctor import Doctor
 from gnomon.services.explain import Explain
 from gnomon.services.gates import Gates
 from gnomon.services.holidays import realign_users
@@ -102,6 +104,13 @@ def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -
         apply=Apply(database=database, signal=signal, parts=parts),
         instances=Instances(database, mint, signal, "prc_1"),
         frames=frames.schema,
+        doctor=Doctor(
+            database=database,
+            clock=clock,
+            heartbeat_timeout_seconds=120,
+            zone_data=zone_data_version(),
+            version="test",
+        ),
         settings=lambda: [{"name": "port", "value": 8420, "default": 8420, "origin": "default"}],
         readiness=partial(_as_they_are, checks),
     )

@@ -10,6 +10,7 @@ from gnomon.cli import (
     apply,
     audit,
     calendars,
+    doctor,
     instances,
     keys,
     mcp,
@@ -73,6 +74,7 @@ def build() -> typer.Typer:
     preview.register(app, ASK)
     audit.register(app, ASK)
     verify.register(app, ASK)
+    doctor.register(app, ASK)
     settings.register(app, ASK)
     return app
 

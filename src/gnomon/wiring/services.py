@@ -1,6 +1,7 @@
 """The services behind the edges, one for each noun, each built once over the parts of one process."""
 
 from dataclasses import asdict
+from importlib.metadata import version
 
 from gnomon.cadence import zone_data_version
 from gnomon.domain.agent import RuntimeSpec
@@ -14,6 +15,7 @@ from gnomon.services.apply import Apply
 from gnomon.services.apply_parts import all_parts
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
+from gnomon.services.doctor import Doctor
 from gnomon.services.explain import Explain
 from gnomon.services.gates import Gates
 from gnomon.services.health import Health
@@ -54,14 +56,7 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
         pausing=parts.pausing,
         run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
         runs=Runs(database=database, signal=signal, closing=parts.engine.closing),
-        tasks=Tasks(
-            database,
-            clock,
-            mint,
-            signal,
-            lock_seconds=settings.task_lock_seconds,
-            heartbeat_timeout_seconds=settings.heartbeat_timeout_seconds,
-        ),
+        tasks=_tasks(parts),
         explain=Explain(database=database),
         apply=Apply(
             database=database,
@@ -75,8 +70,30 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
         ),
         instances=parts.pushed.instances,
         frames=frames.schema,
+        doctor=_doctor(parts),
         settings=lambda: [asdict(entry) for entry in inventory(settings)],
         readiness=_readiness(parts),
+    )
+
+
+def _tasks(parts: Parts) -> Tasks:
+    return Tasks(
+        parts.link.database,
+        parts.clock,
+        parts.mint,
+        parts.link.signal,
+        lock_seconds=parts.settings.task_lock_seconds,
+        heartbeat_timeout_seconds=parts.settings.heartbeat_timeout_seconds,
+    )
+
+
+def _doctor(parts: Parts) -> Doctor:
+    return Doctor(
+        database=parts.link.database,
+        clock=parts.clock,
+        heartbeat_timeout_seconds=parts.settings.heartbeat_timeout_seconds,
+        zone_data=zone_data_version(),
+        version=version("gnomon"),
     )
 
 

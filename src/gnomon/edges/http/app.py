@@ -17,6 +17,7 @@ from gnomon.edges.http import (
     agents,
     apply,
     calendars,
+    doctor,
     documents,
     health,
     instances,
@@ -37,7 +38,21 @@ from gnomon.edges.http.services import Services
 from gnomon.edges.http.shapes import Problem
 from gnomon.ports.clock import Clock, Entropy
 
-_NOUNS = (agents, teams, schedules, runs, tasks, instances, calendars, keys, sessions, previews, records, apply)
+_NOUNS = (
+    agents,
+    teams,
+    schedules,
+    runs,
+    tasks,
+    instances,
+    calendars,
+    keys,
+    sessions,
+    previews,
+    records,
+    doctor,
+    apply,
+)
 
 
 def build_app(

@@ -12,6 +12,7 @@ from gnomon.services.api_keys import ApiKeys
 from gnomon.services.apply import Apply
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
+from gnomon.services.doctor import Doctor
 from gnomon.services.explain import Explain
 from gnomon.services.instances import Instances
 from gnomon.services.pausing import Pausing
@@ -57,6 +58,7 @@ class Services:
     tasks: Tasks
     explain: Explain
     apply: Apply
+    doctor: Doctor
     instances: Instances
     frames: Callable[[], dict[str, Any]]
     settings: Callable[[], list[dict[str, Any]]]
