@@ -1,7 +1,10 @@
-"""The sections of a document (SCH-13): calendars, agents and teams by slug, schedules by target and name."""
+"""The sections of a document (SCH-13): calendars, agents and teams by slug, schedules by target and name.
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+Jobs are in ``apply_jobs``.
+"""
+
+from collections.abc import Mapping
+from typing import Any
 
 from gnomon.cadence import Unit
 from gnomon.domain import agent_form, calendar, team_form
@@ -16,33 +19,17 @@ from gnomon.domain.target import Target, TargetKind
 from gnomon.domain.team import Team
 from gnomon.services.agents import Agents
 from gnomon.services.apply import Part, Put, changes
+from gnomon.services.apply_forms import BATCH, every, slug_given, sparse
+from gnomon.services.apply_jobs import JobPart
 from gnomon.services.calendars import Calendars
+from gnomon.services.jobs import Jobs
 from gnomon.services.schedules import Schedules, target_of
 from gnomon.services.teams import Teams
 from gnomon.stores import agents, calendars, schedules, teams
 from gnomon.stores.database import Tx
 
-T = TypeVar("T")
-BATCH = 200
 _WHOLE = frozenset({"target", "cadence", "env", "headers"})
 _NOTHING: frozenset[str] = frozenset()
-
-
-def _slug(given: Mapping[str, Any]) -> str | None:
-    """The slug that a definition has or gets: its own, or the one made from its name."""
-    slug, name = given.get("slug"), given.get("name")
-    if slug is None and isinstance(name, str):
-        return agent_form.slug_of(name)
-    return slug if isinstance(slug, str) else None
-
-
-async def _every(page: Callable[[str], Awaitable[list[T]]], id_of: Callable[[T], str]) -> list[T]:
-    found: list[T] = []
-    after = ""
-    while batch := await page(after):
-        found += batch
-        after = id_of(batch[-1])
-    return found
 
 
 class CalendarPart:
@@ -56,11 +43,11 @@ class CalendarPart:
 
     def key_of(self, given: Mapping[str, Any]) -> str | None:
         """Its slug."""
-        return _slug(given)
+        return slug_given(given)
 
     async def put(self, tx: Tx, caller: Caller, given: Mapping[str, Any]) -> Put:
         """See ``Part.put``."""
-        key = _slug(given)
+        key = slug_given(given)
         standing = await calendars.find(tx, key) if key else None
         if standing is None:
             made = await self._service.create_in(tx, caller, given)
@@ -72,7 +59,7 @@ class CalendarPart:
 
     async def export(self, tx: Tx) -> list[dict[str, Any]]:
         """See ``Part.export``."""
-        found = await _every(lambda after: calendars.page(tx, after, BATCH), lambda record: record.id)
+        found = await every(lambda after: calendars.page(tx, after, BATCH), lambda record: record.id)
         return [calendar.to_written(record) for record in sorted(found, key=lambda record: record.slug)]
 
 
@@ -87,11 +74,11 @@ class AgentPart:
 
     def key_of(self, given: Mapping[str, Any]) -> str | None:
         """Its slug."""
-        return _slug(given)
+        return slug_given(given)
 
     async def put(self, tx: Tx, caller: Caller, given: Mapping[str, Any]) -> Put:
         """See ``Part.put``."""
-        key = _slug(given)
+        key = slug_given(given)
         standing = await agents.find(tx, key) if key else None
         if standing is None:
             made = await self._service.create_in(tx, caller, self._service.read(given))
@@ -103,9 +90,9 @@ class AgentPart:
 
     async def export(self, tx: Tx) -> list[dict[str, Any]]:
         """See ``Part.export``."""
-        found = await _every(lambda after: agents.page(tx, after, BATCH), lambda record: record.id)
+        found = await every(lambda after: agents.page(tx, after, BATCH), lambda record: record.id)
         found.sort(key=lambda record: record.slug)
-        return [_sparse(agent_form.to_written(record), {"enabled": True}) for record in found]
+        return [sparse(agent_form.to_written(record), {"enabled": True}) for record in found]
 
 
 class TeamPart:
@@ -119,11 +106,11 @@ class TeamPart:
 
     def key_of(self, given: Mapping[str, Any]) -> str | None:
         """Its slug."""
-        return _slug(given)
+        return slug_given(given)
 
     async def put(self, tx: Tx, caller: Caller, given: Mapping[str, Any]) -> Put:
         """See ``Part.put``."""
-        key = _slug(given)
+        key = slug_given(given)
         standing = await teams.find(tx, key) if key else None
         if standing is None:
             made = await self._service.create_in(tx, caller, given)
@@ -136,10 +123,10 @@ class TeamPart:
 
     async def export(self, tx: Tx) -> list[dict[str, Any]]:
         """See ``Part.export``."""
-        found = await _every(lambda after: teams.page(tx, after, BATCH), lambda record: record.id)
+        found = await every(lambda after: teams.page(tx, after, BATCH), lambda record: record.id)
         found.sort(key=lambda record: record.slug)
         slugs = {agent.id: agent.slug for agent in await _every_agent(tx)}
-        written = [_sparse(team_form.to_written(record), {"enabled": True}) for record in found]
+        written = [sparse(team_form.to_written(record), {"enabled": True}) for record in found]
         for team in written:
             team["nodes"] = [
                 {**node, "agent": slugs.get(node["agent"], node["agent"])} for node in team["nodes"]
@@ -201,7 +188,7 @@ class SchedulePart:
 
         Left out is what could not be made again: one-time schedules that are over, and those whose target is gone.
         """
-        found = await _every(
+        found = await every(
             lambda after: schedules.page(tx, ScheduleFilter(), after, BATCH), lambda record: record.id
         )
         lasting = [
@@ -218,14 +205,20 @@ class SchedulePart:
 
 
 def all_parts(
-    *, calendar_service: Calendars, agent_service: Agents, team_service: Teams, schedule_service: Schedules
-) -> tuple[Part, Part, Part, Part]:
+    *,
+    calendar_service: Calendars,
+    agent_service: Agents,
+    team_service: Teams,
+    schedule_service: Schedules,
+    job_service: Jobs,
+) -> tuple[Part, ...]:
     """Every section, in the order of need."""
     return (
         CalendarPart(calendar_service),
         AgentPart(agent_service),
         TeamPart(team_service),
         SchedulePart(schedule_service),
+        JobPart(job_service),
     )
 
 
@@ -248,7 +241,7 @@ async def _as_it_stands(tx: Tx, standing: Team, given: Mapping[str, Any]) -> dic
 
 
 async def _every_agent(tx: Tx) -> list[Agent]:
-    return await _every(lambda after: agents.page(tx, after, BATCH), lambda record: record.id)
+    return await every(lambda after: agents.page(tx, after, BATCH), lambda record: record.id)
 
 
 async def _key(tx: Tx, schedule: Schedule) -> str:
@@ -271,21 +264,3 @@ async def _written(tx: Tx, schedule: Schedule) -> dict[str, Any]:
     full["target"]["id"] = await _slug_of(tx, schedule.definition.target)
     always = {"name", "target", "cadence"}
     return {name: value for name, value in full.items() if name in always or value != _DEFAULTS[name]}
-
-
-def _sparse(written: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A written form without what says nothing."""
-    kept: dict[str, Any] = {}
-    for name, value in written.items():
-        if isinstance(value, dict):
-            inner = {key: _plain(entry) for key, entry in value.items() if entry is not None}
-            if inner:
-                kept[name] = inner
-        elif value is not None and (name not in defaults or value != defaults[name]):
-            kept[name] = value
-    return kept
-
-
-def _plain(value: Any) -> Any:
-    """A value as a document has it: JSON knows no tuples."""
-    return list(value) if isinstance(value, tuple) else value

@@ -21,7 +21,9 @@ from gnomon.ports.clock import Clock
 from gnomon.runtimes.table import RuntimeTable, runtime_table
 from gnomon.runtimes.warden import kill
 from gnomon.services import dedup
+from gnomon.services.connections import Connections
 from gnomon.services.engine import Chore, Engine, Pace
+from gnomon.services.job_engine import JobEngine
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.questions import Questions
@@ -69,6 +71,7 @@ async def open_center(
     board = _board(settings, link, lambda: engine)
     process_id = mint.process()
     pushed = build_pushed(settings, link, mint, clock, runtimes, process_id, lambda: engine)
+    job_engine = _jobs(settings, link, mint, pushed.connections, process_id, lambda: engine)
     engine = Engine(
         database=database,
         clock=clock,
@@ -82,12 +85,14 @@ async def open_center(
         dispatch=dispatches,
         work=settings.works if work is None else work,
         chores=(
-            *(pausing.resume_due, board.tick, *pushed.chores),
+            *(pausing.resume_due, board.tick, *pushed.chores, job_engine.sweep.tick),
             *_cleaning(settings, link, lambda: engine),
         ),
-        errands=pushed.errands,
+        errands=(*pushed.errands, *job_engine.errands(settings.tick_seconds, dispatches=dispatches)),
     )
-    parts = Parts(settings, clock, entropy, mint, link, engine, pausing, pushed, dispatches=dispatches)
+    parts = Parts(
+        settings, clock, entropy, mint, link, engine, pausing, pushed, job_engine, dispatches=dispatches
+    )
     services = build_services(parts, operator_token)
     app = _app(parts, services)
     verify = Verify(database, gapless=not settings.is_postgres)  # a sequence skips what was rolled back
@@ -110,6 +115,27 @@ def _board(settings: Settings, link: Link, engine: Callable[[], Engine]) -> Task
         heartbeat_timeout_seconds=settings.heartbeat_timeout_seconds,
         calm_us=lambda: engine().guard.calm_us(),  # noqa: PLW0108 - it is not there yet
         jumped=lambda tx: engine().watchdog.ask_guard(tx),  # noqa: PLW0108 - likewise
+    )
+
+
+def _jobs(  # noqa: PLR0917 - the parts of a process, each of its own kind
+    settings: Settings,
+    link: Link,
+    mint: Mint,
+    connections: Connections,
+    process_id: str,
+    engine: Callable[[], Engine],
+) -> JobEngine:
+    """Pushed jobs; ``engine`` is made after it."""
+    return JobEngine(
+        database=link.database,
+        connections=connections,
+        mint=mint,
+        signal=link.signal,
+        process_id=process_id,
+        heartbeat_timeout_seconds=settings.heartbeat_timeout_seconds,
+        may_claim=lambda: engine().renewal.alive(),  # noqa: PLW0108 - it is not there yet
+        calm_us=lambda: engine().guard.calm_us(),  # noqa: PLW0108 - likewise
     )
 
 

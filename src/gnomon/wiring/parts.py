@@ -6,6 +6,7 @@ from gnomon.ports.clock import Clock, Entropy
 from gnomon.services.connections import Connections
 from gnomon.services.engine import Chore, Engine
 from gnomon.services.instances import Instances
+from gnomon.services.job_engine import JobEngine
 from gnomon.services.loop import Errand
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
@@ -35,4 +36,5 @@ class Parts:
     engine: Engine
     pausing: Pausing
     pushed: Pushed
+    job_engine: JobEngine
     dispatches: bool

@@ -1,0 +1,239 @@
+"""``gnomon jobs``: periodic work that is pushed to one instance of a role, and what became of its slots (JOB-1)."""
+
+from typing import Annotated, Any
+
+import typer
+
+from gnomon.cli.command import Talk, Usage, asking
+from gnomon.cli.nouns import (
+    NO_MATCH,
+    Cursor,
+    File,
+    Limit,
+    Noun,
+    OnceKey,
+    Ref,
+    Set,
+    add_delete,
+    add_get,
+    again,
+    named,
+    once,
+)
+from gnomon.cli.preview import COLUMNS as SLOT_COLUMNS
+from gnomon.cli.terminal import Column, shown, to_the_minute
+
+NOUN = Noun(
+    "jobs",
+    "job",
+    (
+        Column("slug", "slug", keep=True),
+        Column("role", "role"),
+        Column("enabled", "enabled"),
+        Column("next slot", lambda job: to_the_minute(job.get("next_fire_at"))),
+        Column("last slot", lambda job: to_the_minute(job.get("last_fire_at"))),
+        Column("name", "name", cut=True),
+        Column("id", "id"),
+    ),
+    "There are no jobs yet. `gnomon jobs create --help` shows how to make one.",
+)
+TRIGGERS = (
+    Column("slot", "nominal_fire_at"),
+    Column("status", "status"),
+    Column("reason", "reason"),
+    Column("instance", "instance_id"),
+    Column("pushes", "pushes"),
+    Column("together", lambda one: one["coalesced"] and f"{one['coalesced']['count']} slots"),
+    Column("note", "note", cut=True),
+    Column("id", "id"),
+)
+Role = Annotated[str | None, typer.Option("--role", help="Whose instances get it.")]
+Name = Annotated[str | None, typer.Option("--name", help="Its name for people.")]
+When = Annotated[
+    str | None,
+    typer.Option(
+        "--cadence", help="When: JSON, @FILE, a cron line, or an RRULE. `gnomon preview` tries one."
+    ),
+]
+Zone = Annotated[str | None, typer.Option("--zone", help="The zone of its wall clock.")]
+Payload = Annotated[
+    str | None, typer.Option("--payload", help="What the instance gets with each slot: JSON.")
+]
+DedupKey = Annotated[
+    str | None,
+    typer.Option(
+        "--dedup-key", help="The name under which a slot's effect exists once, as {{job}}-{{date}}."
+    ),
+]
+Grace = Annotated[int | None, typer.Option("--grace", help="Seconds that a slot waits for an instance.")]
+
+
+def create(
+    talk: Talk,
+    *,
+    file: File = None,
+    slug: Annotated[str | None, typer.Option("--slug", help="Its short name.")] = None,
+    name: Name = None,
+    role: Role = None,
+    cadence: When = None,
+    zone: Zone = None,
+    payload: Payload = None,
+    dedup_key: DedupKey = None,
+    grace_seconds: Grace = None,
+    disabled: Annotated[
+        bool, typer.Option("--disabled", help="Make it without letting it fire yet.")
+    ] = False,
+    pairs: Set = None,
+    idempotency_key: OnceKey = None,
+) -> None:
+    """Make a job.
+
+    For example: gnomon jobs create --slug digest --role pm
+    --cadence '0 9 * * 1-5' --zone Europe/Berlin --dedup-key '{{job}}-{{date}}'
+    """
+    body = _written(
+        file,
+        pairs,
+        (cadence, zone),
+        payload,
+        slug=slug,
+        name=name,
+        role=role,
+        dedup_key=dedup_key,
+        grace_seconds=grace_seconds,
+        enabled=False if disabled else None,
+    )
+    made = talk.api.post("/jobs", body, headers=once(idempotency_key))
+    talk.out.done(f"Made job {named(made)}.", made)
+    if made.get("next_fire_at"):
+        talk.out.line(f"Its first slot: {shown(made['next_fire_at'])}.")
+
+
+def list_jobs(
+    talk: Talk,
+    *,
+    role: Annotated[str | None, typer.Option(help="Only those of this role.")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> None:
+    """List the jobs, the oldest first."""
+    answer = talk.api.get("/jobs", {"role": role, "limit": limit, "cursor": cursor})
+    more = again("gnomon jobs list", role=role)
+    talk.out.listing(answer, NOUN.columns, empty=NO_MATCH if role else NOUN.empty, more=more)
+
+
+def edit(
+    talk: Talk,
+    ref: Ref,
+    *,
+    file: File = None,
+    name: Name = None,
+    role: Role = None,
+    cadence: When = None,
+    zone: Zone = None,
+    payload: Payload = None,
+    dedup_key: DedupKey = None,
+    grace_seconds: Grace = None,
+    pairs: Set = None,
+) -> None:
+    """Change fields of one job; what is not named stays.
+
+    A cadence is changed as a whole: --zone goes with --cadence. So is a payload.
+    """
+    body = _written(
+        file,
+        pairs,
+        (cadence, zone),
+        payload,
+        name=name,
+        role=role,
+        dedup_key=dedup_key,
+        grace_seconds=grace_seconds,
+    )
+    _told(talk, talk.api.patch(NOUN.of(ref), body), "Changed")
+
+
+def enable(talk: Talk, ref: Ref) -> None:
+    """Let a job fire, from its next slot on."""
+    _told(talk, talk.api.patch(NOUN.of(ref), {"enabled": True}), "Enabled")
+
+
+def disable(talk: Talk, ref: Ref) -> None:
+    """Let a job fire no more; what was pushed already goes on."""
+    _told(talk, talk.api.patch(NOUN.of(ref), {"enabled": False}), "Disabled")
+
+
+def triggers(
+    talk: Talk,
+    ref: Ref,
+    *,
+    status: Annotated[
+        str | None,
+        typer.Option(help="Only those that are pending, pushed, acknowledged, succeeded, failed or missed."),
+    ] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+) -> None:
+    """List what became of a job's slots, the latest first."""
+    answer = talk.api.get(NOUN.of(ref, "triggers"), {"status": status, "limit": limit, "cursor": cursor})
+    more = again(f"gnomon jobs triggers {ref}", status=status)
+    talk.out.listing(answer, TRIGGERS, empty=NO_MATCH if status else "No slot has come yet.", more=more)
+
+
+def next_slots(
+    talk: Talk, ref: Ref, *, count: Annotated[int, typer.Option(min=1, max=100, help="How many.")] = 5
+) -> None:
+    """Show the next slots of a job."""
+    answer = talk.api.get(NOUN.of(ref, "next"), {"count": count})
+    talk.out.listing(answer, SLOT_COLUMNS, empty="No slot is to come.")
+
+
+def _told(talk: Talk, job: dict[str, Any], done: str) -> None:
+    talk.out.done(f"{done} job {named(job)}.", job)
+    if job.get("next_fire_at"):
+        talk.out.line(f"Its next slot: {shown(job['next_fire_at'])}.")
+
+
+def _written(
+    file: str | None,
+    pairs: list[str] | None,
+    when: tuple[str | None, str | None],
+    payload: str | None,
+    **fields: Any,
+) -> dict[str, Any]:
+    """What a file, the flags and ``--set`` say of a job."""
+    import json
+
+    from gnomon.cli.documents import written
+    from gnomon.cli.preview import read_cadence
+
+    cadence, zone = when
+    if cadence is None and zone is not None:
+        raise Usage("--zone goes with --cadence.")
+    if payload is not None:
+        try:
+            fields["payload"] = json.loads(payload)
+        except ValueError as error:
+            raise Usage(f"--payload has to be JSON: {error}.") from error
+    return written(
+        file, pairs or [], cadence=None if cadence is None else read_cadence(cadence, zone), **fields
+    )
+
+
+def register(app: typer.Typer, panel: str) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True)
+    app.add_typer(
+        group, name="jobs", help="Jobs: periodic work that is pushed to a role.", rich_help_panel=panel
+    )
+    asking(group, "create")(create)
+    asking(group, "list")(list_jobs)
+    add_get(group, NOUN, "show")
+    add_get(group, NOUN, hidden=True)  # as every noun has it
+    asking(group, "edit")(edit)
+    asking(group, "patch", hidden=True)(edit)
+    asking(group, "enable")(enable)
+    asking(group, "disable")(disable)
+    asking(group, "triggers")(triggers)
+    asking(group, "next")(next_slots)
+    add_delete(group, NOUN)

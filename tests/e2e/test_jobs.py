@@ -1,0 +1,201 @@
+"""Jobs pushed by real servers over real sockets, which are killed at the worst moment (JOB-3, JOB-4)."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gnomon.adapters.clock import SystemClock
+from support.processes import until
+from support.product import Running, running, up
+
+pytestmark = pytest.mark.process
+QUICK = {
+    "GNOMON_SWEEP_SECONDS": "0.5",
+    "GNOMON_HEARTBEAT_SECONDS": "0.5",
+    "GNOMON_HEARTBEAT_TIMEOUT_SECONDS": "5",
+}
+PROGRAM = Path(__file__).parents[1] / "support" / "bare_instance.py"
+
+
+class Instance:
+    """One process that is connected to a server."""
+
+    def __init__(self, process: Running) -> None:
+        self.process = process
+        self.frames: list[dict[str, Any]] = []
+
+    def frame(self, kind: str) -> dict[str, Any]:
+        """The next frame of a kind."""
+        while True:
+            line = self.process.lines.get(timeout=30)
+            assert line is not None, f"it ended: {''.join(self.process.err)}"
+            frame: dict[str, Any] = json.loads(line)
+            self.frames.append(frame)
+            if frame["type"] == kind:
+                return frame
+
+    def triggers(self) -> list[dict[str, Any]]:
+        """Every trigger that has come by now."""
+        while not self.process.lines.empty():
+            line = self.process.lines.get()
+            if line is not None:
+                self.frames.append(json.loads(line))
+        return [frame for frame in self.frames if frame["type"] == "job_trigger"]
+
+
+class World:
+    """Servers over one database, and instances that are connected to them."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder, self._stack = folder, stack
+        self.role = "pm"
+        self.first = stack.enter_context(up(folder, **QUICK))
+        self.second = stack.enter_context(running("serve", "--port", "0", "--json", cwd=folder, **QUICK))
+        self.second.wait_for_start()
+        self.second.started["key"] = self.first.started["key"]
+
+    def instance(self, server: Running, name: str, manner: str) -> Instance:
+        """An instance that has been welcomed."""
+        words = (server.started["address"], self.first.started["key"], self.role, name, manner)
+        process = Running(words, self._folder, {}, program=(str(PROGRAM),))
+        self._stack.callback(process.end)
+        found = Instance(process)
+        found.frame("welcome")
+        return found
+
+    def job(self, slug: str | None = None) -> None:
+        """A job whose one slot comes in a moment."""
+        at = (SystemClock().now() + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%S")
+        body = {
+            "slug": slug or self.role,
+            "role": self.role,
+            "cadence": {"unit": "once", "at": at},
+            "dedup_key": "{{job}}-{{now}}",
+            "payload": {"n": 1},
+        }
+        status, made = self.first.ask("/v1/jobs", method="POST", body=body)
+        assert status == 201, made
+
+    def trigger(self, server: Running, slug: str | None = None) -> dict[str, Any] | None:
+        """The job's one trigger, if it is there."""
+        _, page = server.ask(f"/v1/jobs/{slug or self.role}/triggers")
+        assert len(page["items"]) <= 1
+        return page["items"][0] if page["items"] else None
+
+    def ends(self, server: Running, slug: str | None = None) -> dict[str, Any]:
+        """The trigger once it has ended."""
+
+        def look() -> Any:
+            found = self.trigger(server, slug)
+            return found if found is not None and found["finished_at"] is not None else None
+
+        found: dict[str, Any] = until(look, "the end of the trigger")
+        return found
+
+
+@contextmanager
+def a_world(folder: Path) -> Iterator[World]:
+    with ExitStack() as stack:
+        yield World(folder, stack)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with a_world(tmp_path_factory.mktemp("world")) as made:
+        yield made
+
+
+@pytest.fixture
+def world(shared: World, request: pytest.FixtureRequest) -> World:
+    """The servers that live on, and a role of this test's own."""
+    shared.role = request.node.name.removeprefix("test_").replace("_", "-")[:60].strip("-")
+    return shared
+
+
+def of(instances: list[Instance]) -> list[dict[str, Any]]:
+    return [trigger for instance in instances for trigger in instance.triggers()]
+
+
+def test_two_servers_push_each_slot_to_one_instance(world: World) -> None:
+    """JOB-3: four jobs, two servers, four instances; each job's slot comes once."""
+    instances = [
+        world.instance(server, f"{number}-{name}", "works")
+        for number, server in enumerate((world.first, world.second))
+        for name in "ab"
+    ]
+    slugs = [f"job-{number}" for number in range(4)]
+    for slug in slugs:
+        world.job(slug)
+    ended = [world.ends(world.second, slug) for slug in slugs]
+    assert {trigger["status"] for trigger in ended} == {"succeeded"}
+    assert {trigger["pushes"] for trigger in ended} == {1}
+    assert len({trigger["instance_id"] for trigger in ended}) == 4  # least recently used
+    came = of(instances)
+    assert sorted(frame["job"] for frame in came) == slugs
+    assert [frame["redelivered"] for frame in came] == [False] * 4
+
+
+def _kill(process: Running) -> None:
+    process.stop(signal.SIGKILL)
+
+
+def test_an_instance_killed_before_it_acknowledges_is_replaced_by_another(world: World) -> None:
+    """JOB-4: one redelivery, the same id, the same dedup key."""
+    deaf = world.instance(world.first, "deaf", "deaf")
+    world.job()
+    before = deaf.frame("job_trigger")
+    other = world.instance(world.second, "other", "works")
+    _kill(deaf.process)
+    again = other.frame("job_trigger")
+    assert again == {**before, "redelivered": True}
+    ended = world.ends(world.first)
+    assert (ended["status"], ended["pushes"], ended["note"]) == ("succeeded", 2, "done")
+    assert len(other.triggers()) == 1
+
+
+def test_a_server_killed_before_the_acknowledgement_leaves_the_trigger_to_another(tmp_path: Path) -> None:
+    """JOB-4, JOB-3: its instance was connected to it alone."""
+    with a_world(tmp_path) as world:
+        deaf = world.instance(world.second, "deaf", "deaf")
+        world.job()
+        before = deaf.frame("job_trigger")
+        other = world.instance(world.first, "other", "works")
+        _kill(world.second)
+        again = other.frame("job_trigger")
+        assert again == {**before, "redelivered": True}
+        assert world.ends(world.first)["status"] == "succeeded"
+
+
+def test_what_was_acknowledged_is_not_repeated_when_its_instance_is_killed(world: World) -> None:
+    """JOB-4: twice is worse."""
+    holds = world.instance(world.first, "holds", "holds")
+    world.job()
+    holds.frame("job_trigger")
+    other = world.instance(world.second, "other", "works")
+
+    def acknowledged() -> bool:
+        found = world.trigger(world.first)
+        return found is not None and found["status"] == "acknowledged"
+
+    until(acknowledged, "the acknowledgement")
+    _kill(holds.process)
+    ended = world.ends(world.first)
+    assert (ended["status"], ended["reason"], ended["pushes"]) == ("failed", "instance_lost", 1)
+    assert other.triggers() == []
+
+
+def test_a_slot_without_an_instance_waits_for_one(world: World) -> None:
+    """JOB-4, casebook mis-25."""
+    world.job()
+    waits: Callable[[], Any] = lambda: world.trigger(world.first)  # noqa: E731 - asked again and again
+    found = until(waits, "the trigger")
+    assert (found["status"], found["instance_id"]) == ("pending", None)
+    worker = world.instance(world.second, "late", "works")
+    assert worker.frame("job_trigger")["redelivered"] is False
+    assert world.ends(world.second)["status"] == "succeeded"
