@@ -115,6 +115,24 @@ async def test_pages_go_by_id_and_are_filtered(database: Database) -> None:
     assert await ids(holder="a", after="tsk_5") == await ids(holder="a", role="dev") == []
 
 
+async def test_a_dedup_key_finds_its_task(database: Database) -> None:
+    """IDM-2: whoever is about to make it looks first."""
+    await add_task(database, "tsk_1")
+    await add_held(database, "tsk_2")
+    await execute(database, "UPDATE tasks SET dedup_key = 'k', dedup_mark = 'm' WHERE id = 'tsk_2'")
+
+    async def ids(after: str = "", **chosen: Any) -> list[str]:
+        found = await database.read(lambda tx: tasks.page(tx, TaskFilter(dedup_key="k", **chosen), after, 10))
+        return [task.id for task in found]
+
+    assert await ids() == await ids(role="pm", holder="a") == await ids(holder="ins_1") == ["tsk_2"]
+    assert await ids(status=TaskStatus.IN_PROGRESS, after="tsk_1") == ["tsk_2"]
+    assert await ids(role="dev") == await ids(holder="b") == await ids(after="tsk_2") == []
+    assert await ids(status=TaskStatus.DONE) == []
+    nothing = TaskFilter(dedup_key="other")
+    assert await database.read(lambda tx: tasks.page(tx, nothing, "", 10)) == []
+
+
 async def test_what_is_edited_is_written_unless_somebody_holds_it(database: Database) -> None:
     fields: dict[str, Any] = {"role": "qa", "title": "T", "body": "B", "priority": 1, "unmet": 2}
     await add_task(database, half_done=1)

@@ -96,7 +96,7 @@ class Client:
         found = flows.follow(self._http, flows.look_up(dedup_key))
         if found is not None:
             return found, True
-        return flows.follow(self._http, flows.create(flows.with_key(create(), dedup_key)))
+        return flows.follow(self._http, flows.create_named(create(), dedup_key))
 
     def task(self, task_id: str) -> Task:
         """Read a task."""
@@ -200,8 +200,7 @@ class AsyncClient:
         found = await flows.follow_async(self._http, flows.look_up(dedup_key))
         if found is not None:
             return found, True
-        task = flows.with_key(await create(), dedup_key)
-        return await flows.follow_async(self._http, flows.create(task))
+        return await flows.follow_async(self._http, flows.create_named(await create(), dedup_key))
 
     async def task(self, task_id: str) -> Task:
         """Read a task."""

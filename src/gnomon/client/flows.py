@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from gnomon.client import board
 from gnomon.client.board import Claim, Report, Task
 from gnomon.client.calls import Answer, Call
-from gnomon.client.errors import ClientError, Conflict, NotFound
+from gnomon.client.errors import ClientError, Conflict, Invalid, NotFound
 from gnomon.client.http import AsyncHttp, Http
 from gnomon.client.lease import granted
 
@@ -58,13 +58,26 @@ def create(task: Mapping[str, Any]) -> Flow[tuple[Task, bool]]:
     return board.made(answer)
 
 
+def create_named(task: Mapping[str, Any], dedup_key: str) -> Flow[tuple[Task, bool]]:
+    """Make the task of a dedup key that nobody had a moment ago; whoever came first in between has made it (IDM-2)."""
+    try:
+        return (yield from create(_with_key(task, dedup_key)))
+    except Invalid as error:
+        if error.code != "dedup_key_reused":
+            raise
+        found = yield from look_up(dedup_key)
+        if found is None:
+            raise
+        return found, True
+
+
 def look_up(dedup_key: str) -> Flow[Task | None]:
     """The task of a dedup key, or ``None``."""
     answer = yield board.find(dedup_key)
     return board.found(answer, dedup_key)
 
 
-def with_key(task: Mapping[str, Any], dedup_key: str) -> dict[str, Any]:
+def _with_key(task: Mapping[str, Any], dedup_key: str) -> dict[str, Any]:
     """What is to be created, under the key that was asked for."""
     if task.get("dedup_key", dedup_key) != dedup_key:
         raise ValueError(f"the task has another dedup key than the {dedup_key!r} that was checked")

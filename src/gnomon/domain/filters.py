@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gnomon.domain.run import RunStatus, Trigger
 from gnomon.domain.schedule import ScheduleStatus
 from gnomon.domain.target import TargetKind
-from gnomon.domain.task import TaskStatus
+from gnomon.domain.task import Task, TaskStatus
 
 EVER = 2**62  # later than every instant, in microseconds
 LAST = "~"  # sorts after every id
@@ -37,6 +37,20 @@ class TaskFilter:
     role: str | None = None
     status: TaskStatus | None = None
     holder: str | None = None
+    dedup_key: str | None = None
+
+    def takes(self, task: Task) -> bool:
+        """Whether a task is one of them."""
+        holder = task.held_by
+        return (
+            self.role in (None, task.role)
+            and self.status in (None, task.status)
+            and self.dedup_key in (None, task.dedup_key)
+            and (
+                self.holder is None
+                or (holder is not None and self.holder in (holder.instance, holder.instance_id))
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,10 @@ async def get(tx: Tx, task_id: str) -> Task | None:
 
 async def page(tx: Tx, chosen: TaskFilter, after: str, limit: int) -> list[Task]:
     """Tasks after an id, the oldest first."""
+    if chosen.dedup_key is not None:  # of which there is one at most
+        named = await under_key(tx, chosen.dedup_key)
+        one = [] if named is None else list((await records(tx, [named[0]])).values())
+        return [task for task in one if task.id > after and chosen.takes(task)]
     given: dict[str, Any] = {"after": after, "role": chosen.role, "status": chosen.status, "limit": limit}
     if chosen.holder is None:
         found = await tx.tuples("tasks.page", **given)

@@ -261,13 +261,13 @@ def test_check_before_create_asks_first(client: Client) -> None:
 
 def test_two_that_find_nothing_make_one(client: Client) -> None:
     """IDM-2: two at once."""
-    both = threading.Barrier(2)
+    both, names = threading.Barrier(2), iter(("one", "another"))
     found: list[tuple[str, bool]] = []
 
     def make() -> None:
         def written() -> dict[str, Any]:
             both.wait(20)
-            return {"role": "once", "title": "Once"}
+            return {"role": "once", "title": f"Once, by {next(names)}"}
 
         task, existed = client.check_before_create("once-only", written)
         found.append((task["id"], existed))

@@ -128,9 +128,24 @@ def test_a_task_is_told_from_one_that_existed(answer: Answer, *, existed: bool) 
 
 def test_the_key_that_was_checked_is_the_key_that_is_made() -> None:
     """IDM-3."""
-    assert flows.with_key({"title": "x"}, "k") == {"title": "x", "dedup_key": "k"}
+    [call], made = played(flows.create_named({"title": "x"}, "k"), Answer(201, {"id": "tsk_1"}))
+    assert call.body == {"title": "x", "dedup_key": "k"}
+    assert made == ({"id": "tsk_1"}, False)
     with pytest.raises(ValueError, match="another dedup key"):
-        flows.with_key({"title": "x", "dedup_key": "other"}, "k")
+        next(flows.create_named({"title": "x", "dedup_key": "other"}, "k"))
+
+
+def test_who_was_overtaken_gets_what_the_first_made() -> None:
+    """IDM-2: two that find nothing, and write their texts differently."""
+    reused = refused(422, {"code": "dedup_key_reused"})
+    theirs = {"id": "tsk_1", "dedup_key": "k"}
+    asked, made = played(flows.create_named({"title": "x"}, "k"), reused, Answer(200, {"items": [theirs]}))
+    assert [call.path for call in asked] == ["/tasks", "/tasks"]
+    assert made == (theirs, True)
+    with pytest.raises(Invalid):
+        played(flows.create_named({"title": "x"}, "k"), refused(422, {"code": "invalid"}))
+    with pytest.raises(Invalid):
+        played(flows.create_named({"title": "x"}, "k"), reused, Answer(200, {"items": []}))
 
 
 def test_what_a_body_left_unsaid() -> None:

@@ -60,9 +60,13 @@ async def page(
     holder: Annotated[
         str | None, Query(max_length=200, description="Only those that this instance holds: its name or id")
     ] = None,
+    dedup_key: Annotated[
+        str | None,
+        Query(max_length=200, description="Only the one of this dedup key, if there is one (IDM-2)"),
+    ] = None,
 ) -> Response:
     """One page of the board."""
-    chosen = TaskFilter(role, status, holder)
+    chosen = TaskFilter(role, status, holder, dedup_key)
     found = await served.tasks.page(caller, chosen, paged.after, paged.wanted)
     return send(shown(paged.page(found, to_json, lambda task: task.id)))
 
