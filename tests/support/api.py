@@ -24,11 +24,13 @@ from gnomon.services.apply_parts import all_parts
 from gnomon.services.audit_log import AuditLog
 from gnomon.services.calendars import Calendars
 from gnomon.services.closing import Closing
+from gnomon.services.connections import Connections
 from gnomon.services.doctor import Doctor
 from gnomon.services.explain import Explain
 from gnomon.services.gates import Gates
 from gnomon.services.holidays import realign_users
 from gnomon.services.instances import Instances
+from gnomon.services.jobs import Jobs
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
@@ -40,6 +42,7 @@ from gnomon.services.sessions import Sessions
 from gnomon.services.signal import Signal
 from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
+from gnomon.services.triggers import Triggers
 from gnomon.stores.database import Database
 from gnomon.testing.clock import FrozenClock, SeededEntropy
 from gnomon.wiring.mcp import mount
@@ -84,8 +87,13 @@ def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -
     teams = Teams(database, clock, mint, signal)
     calendars = Calendars(database, clock, mint, signal, on_changed=realign_users)
     schedules = Schedules(database=database, mint=mint, signal=signal)
+    jobs = Jobs(database, mint, signal)
     parts = all_parts(
-        calendar_service=calendars, agent_service=agents, team_service=teams, schedule_service=schedules
+        calendar_service=calendars,
+        agent_service=agents,
+        team_service=teams,
+        schedule_service=schedules,
+        job_service=jobs,
     )
     return Services(
         agents=agents,
@@ -100,10 +108,10 @@ def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -
         run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
         runs=Runs(database=database, signal=signal, closing=Closing(database, clock, signal)),
         tasks=Tasks(database, clock, mint, signal, lock_seconds=120, heartbeat_timeout_seconds=120),
+        jobs=jobs,
+        triggers=Triggers(database, Connections(), signal, heartbeat_timeout_seconds=120),
         explain=Explain(database=database),
         apply=Apply(database=database, signal=signal, parts=parts),
-        instances=Instances(database, mint, signal, "prc_1"),
-        frames=frames.schema,
         doctor=Doctor(
             database=database,
             clock=clock,
@@ -111,6 +119,8 @@ def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -
             zone_data=zone_data_version(),
             version="test",
         ),
+        instances=Instances(database, mint, signal, "prc_1"),
+        frames=frames.schema,
         settings=lambda: [{"name": "port", "value": 8420, "default": 8420, "origin": "default"}],
         readiness=partial(_as_they_are, checks),
     )

@@ -20,6 +20,7 @@ from gnomon.services.explain import Explain
 from gnomon.services.gates import Gates
 from gnomon.services.health import Health
 from gnomon.services.holidays import realign_users
+from gnomon.services.jobs import Jobs
 from gnomon.services.previews import Previews
 from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
@@ -44,6 +45,7 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
     agents = Agents(database, clock, mint, entropy, signal, check_runtime=check)
     teams = Teams(database, clock, mint, signal)
     calendars = Calendars(database, clock, mint, signal, on_changed=realign_users)
+    jobs = Jobs(database, mint, signal)
     return Services(
         agents=agents,
         teams=teams,
@@ -57,6 +59,9 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
         run_now=RunNow(database=database, mint=mint, signal=signal, gates=Gates()),
         runs=Runs(database=database, signal=signal, closing=parts.engine.closing),
         tasks=_tasks(parts),
+        jobs=jobs,
+        triggers=parts.job_engine.triggers,
+        instances=parts.pushed.instances,
         explain=Explain(database=database),
         apply=Apply(
             database=database,
@@ -66,11 +71,11 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
                 agent_service=agents,
                 team_service=teams,
                 schedule_service=schedules,
+                job_service=jobs,
             ),
         ),
-        instances=parts.pushed.instances,
-        frames=frames.schema,
         doctor=_doctor(parts),
+        frames=frames.schema,
         settings=lambda: [asdict(entry) for entry in inventory(settings)],
         readiness=_readiness(parts),
     )

@@ -15,6 +15,7 @@ from gnomon.services.calendars import Calendars
 from gnomon.services.doctor import Doctor
 from gnomon.services.explain import Explain
 from gnomon.services.instances import Instances
+from gnomon.services.jobs import Jobs
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
 from gnomon.services.run_now import RunNow
@@ -23,6 +24,7 @@ from gnomon.services.schedules import Schedules
 from gnomon.services.sessions import Sessions
 from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
+from gnomon.services.triggers import Triggers
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class Services:
     run_now: RunNow
     runs: Runs
     tasks: Tasks
+    jobs: Jobs
+    triggers: Triggers
     explain: Explain
     apply: Apply
     doctor: Doctor
