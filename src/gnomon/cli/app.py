@@ -12,6 +12,7 @@ from gnomon.cli import (
     calendars,
     doctor,
     instances,
+    jobs,
     keys,
     mcp,
     preview,
@@ -68,7 +69,7 @@ def build() -> typer.Typer:
     serving.register(app, RUN)
     work.register(app, RUN)
     mcp.register(app, RUN)
-    for noun in (agents, teams, schedules, runs, sessions, instances, calendars, keys):
+    for noun in (agents, teams, schedules, runs, jobs, sessions, instances, calendars, keys):
         noun.register(app, NOUNS)
     apply.register(app, CODE)
     preview.register(app, ASK)
