@@ -104,6 +104,7 @@ async def _relay(url: str, key: str | None) -> None:
     import httpx2
     from mcp.client import Client
     from mcp.client.streamable_http import streamable_http_client
+    from mcp_types.version import LATEST_MODERN_VERSION
 
     from gnomon.cli.api import TIMEOUT, place_of, problem_of, unreachable
     from gnomon.edges.mcp.stdio import relay
@@ -118,8 +119,15 @@ async def _relay(url: str, key: str | None) -> None:
             raise unreachable(place, error) from error
         if not answer.is_success:
             raise Failed(problem_of(answer, place))
-        async with Client(streamable_http_client(f"{place}/mcp", http_client=http)) as client:
-            await relay(client, VERSION)
+
+        def connect() -> Client:
+            return Client(
+                streamable_http_client(f"{place}/mcp", http_client=http),
+                mode=LATEST_MODERN_VERSION,
+                cache=None,
+            )
+
+        await relay(connect, place, VERSION)
 
 
 def _check(scopes: tuple[str, ...], role: str | None, instance: str | None) -> None:

@@ -50,6 +50,14 @@ def in_words(error: GnomonError) -> str:
     return "\n".join([told, *said, way_out(error), f"(code: {error.code})"])
 
 
+def unreachable(place: str) -> str:
+    """What an agent is told while the server that it works with is gone."""
+    return (
+        f"Gnomon at {place} can't be reached. Whether the call had an effect is not known. Wait half a minute, then make "
+        "the same call again; a task that you hold may be taken back meanwhile."
+    )
+
+
 def _as_it_stands(error: FenceStale) -> str:
     status, holder = error.data.get("task_status"), error.data.get("holder")
     if holder is not None:

@@ -51,7 +51,7 @@ def build_server(services: Services, version: str, seat_of: Callable[[Context], 
                 code=types.INVALID_PARAMS,
                 message="There is no tool of this name; tools/list shows those there are.",
             )
-        return await _answer(services, tool, seat_of(context), params.arguments or {}, _request_id(context))
+        return await answer(services, tool, seat_of(context), params.arguments or {}, _request_id(context))
 
     return Server(
         "gnomon",
@@ -77,22 +77,23 @@ async def serving_http(services: Services, version: str) -> AsyncIterator[ASGIAp
         yield manager.handle_request
 
 
-async def _answer(
+async def answer(
     services: Services, tool: Tool, seat: Seat, arguments: Mapping[str, Any], request_id: str | None
 ) -> types.CallToolResult:
+    """The answer of a call, whatever becomes of it: nothing is raised for what is in the arguments."""
     try:
         given = await tool.call(services, seat, arguments)
     except GnomonError as error:
-        return _said(answers.in_words(error), {"code": error.code, **error.data})
+        return said(answers.in_words(error), {"code": error.code, **error.data})
     except Exception:
         _log.exception("tool_failed", tool=tool.name, request_id=request_id)
-        return _said(answers.unexpected(request_id), {"code": "internal"})
+        return said(answers.unexpected(request_id), {"code": "internal"})
     told = given.told()
     text = json.dumps(told, ensure_ascii=False)  # for clients that show a model the text alone
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=told)
 
 
-def _said(text: str, data: dict[str, Any]) -> types.CallToolResult:
+def said(text: str, data: dict[str, Any]) -> types.CallToolResult:
     """A call that was not done. Programs find its code in ``_meta``: structured content is for what the schema tells."""
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], is_error=True, _meta={"problem": data}
