@@ -10,9 +10,11 @@ from gnomon.domain.errors import Conflict, Invalid, Refused, RunInFlight
 from gnomon.domain.instants import to_micros
 from gnomon.services.agents import Agents
 from gnomon.services.apply import Apply, Outcome, Step
+from gnomon.services.apply_jobs import JobPart
 from gnomon.services.apply_parts import AgentPart, CalendarPart, SchedulePart, TeamPart
 from gnomon.services.calendars import Calendars
 from gnomon.services.holidays import realign_users
+from gnomon.services.jobs import Jobs
 from gnomon.services.schedules import Schedules
 from gnomon.services.teams import Teams
 from gnomon.testing.clock import SeededEntropy
@@ -49,6 +51,15 @@ DOCUMENT: dict[str, Any] = {
             "cadence": {"unit": "minute", "every": 30},
         },
     ],
+    "jobs": [
+        {
+            "slug": "digest",
+            "role": "pm",
+            "cadence": {"unit": "day", "at": "07:00", "calendar": "feast"},
+            "dedup_key": "{{job}}-{{date}}",
+            "payload": {"repo": "a/b", "since": None},
+        }
+    ],
 }
 
 
@@ -64,6 +75,7 @@ def apply(house: House) -> Apply:
             AgentPart(agents),
             TeamPart(Teams(database, clock, mint, signal)),
             SchedulePart(Schedules(database=database, mint=mint, signal=signal)),
+            JobPart(Jobs(database, mint, signal)),
         ),
     )
 
@@ -80,7 +92,7 @@ def steps(outcomes: list[Outcome]) -> list[str]:
 
 
 async def everything(house: House) -> list[Any]:
-    tables = ("calendars", "agents", "teams", "schedules", "revisions", "sessions", "audit")
+    tables = ("calendars", "agents", "teams", "schedules", "revisions", "sessions", "jobs", "audit")
     return [await rows(house.database, f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables]
 
 
@@ -88,22 +100,22 @@ async def test_a_plan_says_what_would_happen_and_changes_nothing(house: House, a
     """SCH-13."""
     before = await everything(house)
     plan = await apply.plan(ANA, DOCUMENT)
-    assert steps(plan) == ["create"] * 6
-    assert [outcome.key for outcome in plan][-2:] == ["team/desk/daily-brief", "agent/writer/tick"]
+    assert steps(plan) == ["create"] * 7
+    assert [outcome.key for outcome in plan][-3:] == ["team/desk/daily-brief", "agent/writer/tick", "digest"]
     assert await everything(house) == before
 
 
 async def test_applying_thrice_leaves_one_of_each(house: House, apply: Apply) -> None:
     """SCH-13, casebook dbl-15: the natural key of a schedule is its target and its name."""
     first = await applied(apply, DOCUMENT)
-    assert steps(first) == ["create"] * 6
+    assert steps(first) == ["create"] * 7
     [secret] = [outcome.secret for outcome in first if outcome.key == "hook"]
     assert secret is not None
     assert secret.startswith("whsec_")
     before = await everything(house)
     house.clock.advance(3600)
     for _ in range(2):
-        assert steps(await applied(apply, DOCUMENT)) == ["unchanged"] * 6
+        assert steps(await applied(apply, DOCUMENT)) == ["unchanged"] * 7
     assert await everything(house) == before
 
 
@@ -117,10 +129,11 @@ async def test_the_export_is_a_document_that_changes_nothing(house: House, apply
         "cadence": {"unit": "minute", "every": 30, "zone": "UTC"},
     }
     assert document["schedules"][1]["target"] == {"kind": "team", "id": "desk"}
-    assert steps(await applied(apply, document)) == ["unchanged"] * 6
-    for table in ("schedules", "agents", "teams", "calendars", "sessions"):
+    assert document["jobs"][0]["payload"] == {"repo": "a/b", "since": None}
+    assert steps(await applied(apply, document)) == ["unchanged"] * 7
+    for table in ("schedules", "agents", "teams", "calendars", "sessions", "jobs"):
         await rows(house.database, f"DELETE FROM {table}")
-    assert steps(await applied(apply, document)) == ["create"] * 6
+    assert steps(await applied(apply, document)) == ["create"] * 7
     assert await apply.export(ANA) == document
 
 
@@ -236,5 +249,6 @@ async def test_a_changed_calendar_moves_the_next_slots_of_who_uses_it(house: Hou
     await apply.apply(ANA, {"calendars": [feast]})
     [row] = await house.rows("SELECT * FROM schedules WHERE name = 'daily-brief'")
     assert row["next_fire_at"] == to_micros(datetime(2026, 12, 1, 6, tzinfo=UTC))
-    [entry] = await house.audit("REALIGN")
-    assert entry["subject_id"] == row["id"]
+    [job] = await house.rows("SELECT * FROM jobs")
+    assert job["next_fire_at"] == to_micros(datetime(2026, 12, 1, 7, tzinfo=UTC))
+    assert [entry["subject_id"] for entry in await house.audit("REALIGN")] == [row["id"], job["id"]]
