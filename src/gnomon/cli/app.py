@@ -21,6 +21,7 @@ from gnomon.cli import (
     serving,
     sessions,
     settings,
+    tasks,
     teams,
     verify,
     work,
@@ -69,7 +70,7 @@ def build() -> typer.Typer:
     serving.register(app, RUN)
     work.register(app, RUN)
     mcp.register(app, RUN)
-    for noun in (agents, teams, schedules, runs, jobs, sessions, instances, calendars, keys):
+    for noun in (agents, teams, schedules, runs, tasks, jobs, sessions, instances, calendars, keys):
         noun.register(app, NOUNS)
     apply.register(app, CODE)
     preview.register(app, ASK)
