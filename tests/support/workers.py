@@ -6,10 +6,13 @@ import queue
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from gnomon.adapters.clock import SystemClock
 from gnomon.client import Client
+from support.processes import until
 from support.product import BOUND_SECONDS, Running, running, up
 
 # Short enough for a test to see a lease end, long enough for a busy machine to renew it.
@@ -69,9 +72,11 @@ class Worker:
 
 
 @contextmanager
-def working(product: Running, folder: Path, *command: str, options: tuple[str, ...] = ()) -> Iterator[Worker]:
-    """A worker of the role pm, once the server has answered it."""
-    words = ("work", "--json", "--role", "pm", *options, "--", *command)
+def working(
+    product: Running, folder: Path, *command: str, role: str = "pm", options: tuple[str, ...] = ()
+) -> Iterator[Worker]:
+    """A worker of a role, once the server has answered it."""
+    words = ("work", "--json", "--role", role, *options, "--", *command)
     env = {"GNOMON_URL": product.started["address"], "GNOMON_API_KEY": product.started["key"]}
     with running(*words, cwd=folder, **env) as process:
         worker = Worker(process)
@@ -91,3 +96,57 @@ def is_there(pid: int) -> bool:
 def written(file: Path) -> Callable[[], str]:
     """What a file holds, for ``until``; nothing where it is not there."""
     return lambda: file.read_text() if file.exists() else ""
+
+
+def a_job(client: Client, role: str, payload: Any = None) -> str:
+    """A job of this role whose one slot comes in a moment; its slug."""
+    at = (SystemClock().now() + timedelta(seconds=1.5)).strftime("%Y-%m-%dT%H:%M:%S")
+    job = {
+        "slug": role,
+        "role": role,
+        "cadence": {"unit": "once", "at": at},
+        "dedup_key": "{{job}}/{{date}}",
+        "payload": payload,
+    }
+    return str(client.request("POST", "/jobs", job)["slug"])
+
+
+def the_trigger(client: Client, job: str, *statuses: str) -> dict[str, Any]:
+    """The one trigger of a job, once it is there and in one of these statuses."""
+
+    def look() -> Any:
+        found = client.request("GET", f"/jobs/{job}/triggers")["items"]
+        assert len(found) <= 1, "JOB-3: one for each slot"
+        return found[0] if found and (not statuses or found[0]["status"] in statuses) else None
+
+    found: dict[str, Any] = until(look, f"a trigger of {job} that is {' or '.join(statuses) or 'there'}")
+    return found
+
+
+def a_role(client: Client, role: str, **changes: Any) -> str:
+    """A schedule of an agent that is this role, which never fires by itself; its id."""
+    client.request("POST", "/agents", {"slug": role, "runtime": {"kind": "role", "role": role}})
+    schedule = {
+        "name": role,
+        "target": {"kind": "agent", "id": role},
+        "cadence": {"unit": "once", "at": "2099-01-01T00:00:00"},
+        "query": "how?",
+        **changes,
+    }
+    return str(client.request("POST", "/schedules", schedule)["id"])
+
+
+def a_run(client: Client, schedule: str) -> str:
+    """A run of it, by hand; its id."""
+    return str(client.request("POST", f"/schedules/{schedule}/run", {})["id"])
+
+
+def ended(client: Client, run: str) -> dict[str, Any]:
+    """A run once it has ended."""
+
+    def look() -> Any:
+        found = client.request("GET", f"/runs/{run}")
+        return None if found["status"] in {"queued", "running"} else found
+
+    found: dict[str, Any] = until(look, "the end of the run")
+    return found

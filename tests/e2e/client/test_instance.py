@@ -15,6 +15,7 @@ from gnomon.client import (
     Client,
     Forbidden,
     PushedRun,
+    PushedTrigger,
     Replaced,
     Result,
     Stopped,
@@ -22,10 +23,10 @@ from gnomon.client import (
     Unreachable,
     Usage,
 )
-from support.chaos_proxy import FaultProxy
+from support.chaos_proxy import FaultProxy, Mode
 from support.processes import until
 from support.product import Running, running
-from support.workers import client_of, served
+from support.workers import a_job, a_role, a_run, client_of, ended, served, the_trigger
 
 pytestmark = pytest.mark.process
 BOUND = 20
@@ -37,33 +38,6 @@ async def aclient(server: Running) -> AsyncIterator[AsyncClient]:
         yield made
 
 
-def an_agent(client: Client, role: str, **changes: Any) -> str:
-    """A schedule of an agent of this role, which never fires by itself; its id."""
-    agent = {"slug": role, "runtime": {"kind": "role", "role": role}}
-    client.request("POST", "/agents", agent)
-    schedule = {
-        "name": role,
-        "target": {"kind": "agent", "id": role},
-        "cadence": {"unit": "once", "at": "2099-01-01T00:00:00"},
-        "query": "how?",
-        **changes,
-    }
-    return str(client.request("POST", "/schedules", schedule)["id"])
-
-
-def a_run(client: Client, schedule: str) -> str:
-    return str(client.request("POST", f"/schedules/{schedule}/run", {})["id"])
-
-
-def ended(client: Client, run: str) -> dict[str, Any]:
-    def look() -> Any:
-        found = client.request("GET", f"/runs/{run}")
-        return None if found["status"] in {"queued", "running"} else found
-
-    found: dict[str, Any] = until(look, "the end of the run")
-    return found
-
-
 def the_instance(client: Client, role: str) -> dict[str, Any]:
     [found] = [each for each in client.request("GET", "/instances")["items"] if each["role"] == role]
     return dict(found)
@@ -71,7 +45,7 @@ def the_instance(client: Client, role: str) -> dict[str, Any]:
 
 async def test_a_run_is_worked_on_and_answered(aclient: AsyncClient, client: Client) -> None:
     """TGT-1, TGT-2, RUN-6."""
-    schedule, seen = an_agent(client, "answers"), []
+    schedule, seen = a_role(client, "answers"), []
 
     async def answer(run: PushedRun) -> Result:
         seen.append(run)
@@ -89,7 +63,7 @@ async def test_a_run_is_worked_on_and_answered(aclient: AsyncClient, client: Cli
 
 
 async def test_what_a_handler_raises_is_the_failure(aclient: AsyncClient, client: Client) -> None:
-    schedule = an_agent(client, "raises")
+    schedule = a_role(client, "raises")
 
     async def fail(run: PushedRun) -> str:
         raise ValueError(f"no {run.query}")
@@ -101,7 +75,7 @@ async def test_what_a_handler_raises_is_the_failure(aclient: AsyncClient, client
 
 
 async def test_who_takes_no_runs_says_so(aclient: AsyncClient, client: Client) -> None:
-    schedule = an_agent(client, "takes-none")
+    schedule = a_role(client, "takes-none")
     async with aclient.connect("takes-none", "t-1"):
         found = await asyncio.to_thread(ended, client, a_run(client, schedule))
     assert found["error"]["message"].endswith("This instance takes no runs.")
@@ -109,7 +83,7 @@ async def test_who_takes_no_runs_says_so(aclient: AsyncClient, client: Client) -
 
 async def test_a_cancel_cancels_the_handler(aclient: AsyncClient, client: Client) -> None:
     """RUN-10."""
-    schedule = an_agent(client, "cancels")
+    schedule = a_role(client, "cancels")
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def work(run: PushedRun) -> None:
@@ -131,7 +105,7 @@ async def test_a_cancel_cancels_the_handler(aclient: AsyncClient, client: Client
 
 def test_a_cancel_tells_a_sync_handler(client: Client) -> None:
     """RUN-10: it looks for itself."""
-    schedule, stopped = an_agent(client, "looks"), threading.Event()
+    schedule, stopped = a_role(client, "looks"), threading.Event()
 
     def work(run: PushedRun) -> None:
         run.progress("begun")
@@ -155,7 +129,7 @@ async def test_a_handler_that_blocks_does_not_keep_the_heartbeat(tmp_path: Path)
     """JOB-5: the connection has a thread of its own."""
     quick = {"GNOMON_HEARTBEAT_SECONDS": "0.2", "GNOMON_HEARTBEAT_TIMEOUT_SECONDS": "1"}
     with served(tmp_path, **quick) as server, client_of(server) as client:
-        schedule = an_agent(client, "blocks")
+        schedule = a_role(client, "blocks")
 
         async def block(run: PushedRun) -> str:
             first = the_instance(client, "blocks")["last_heartbeat_at"]
@@ -171,6 +145,63 @@ async def test_a_handler_that_blocks_does_not_keep_the_heartbeat(tmp_path: Path)
         assert the_instance(client, "blocks")["epoch"] == 1
 
 
+async def test_a_trigger_is_worked_on_and_answered(aclient: AsyncClient, client: Client) -> None:
+    """JOB-2, JOB-3, IDM-3."""
+    seen: list[PushedTrigger] = []
+
+    async def work(trigger: PushedTrigger) -> str:
+        seen.append(trigger)
+        return f"depth {trigger.payload['depth']}"
+
+    async with aclient.connect("triggered", "t-1", on_trigger=work):
+        job = await asyncio.to_thread(a_job, client, "triggered", {"depth": 2})
+        found = await asyncio.to_thread(the_trigger, client, job, "succeeded")
+    [pushed] = seen
+    assert (pushed.id, pushed.dedup_key) == (found["id"], found["dedup_key"])
+    assert found["note"] == "depth 2"
+    assert found["pushes"] == 1
+
+
+def test_a_trigger_is_kept_over_a_reconnect_and_begun_once(server: Running, client: Client) -> None:
+    """JOB-4, JOB-5: it is acknowledged, its connection breaks, and its answer comes over the next one."""
+    go, begun = threading.Event(), list[str]()
+
+    def work(trigger: PushedTrigger) -> None:
+        begun.append(trigger.id)
+        assert go.wait(BOUND)
+
+    port = urlsplit(server.started["address"]).port or 0
+    with FaultProxy("127.0.0.1", port) as line, through(line, server) as broken:
+        with broken.connect("kept", "k-1", on_trigger=work):
+            job = a_job(client, "kept")
+            trigger = the_trigger(client, job, "acknowledged")
+            line.cut_all()
+            until(partial(is_at, client, "kept", 2), "a reconnect")
+            go.set()
+            assert the_trigger(client, job, "succeeded")["id"] == trigger["id"]
+        assert begun == [trigger["id"]]
+
+
+def test_what_ended_without_a_connection_is_told_over_the_next_one(server: Running, client: Client) -> None:
+    """JOB-5."""
+    go = threading.Event()
+    port = urlsplit(server.started["address"]).port or 0
+    with (
+        FaultProxy("127.0.0.1", port) as line,
+        through(line, server) as broken,
+        broken.connect("told", "t-1", on_trigger=lambda _: go.wait(BOUND) and "late") as instance,
+    ):
+        job = a_job(client, "told")
+        the_trigger(client, job, "acknowledged")
+        line.turn(Mode.HOLD)
+        line.cut_all()
+        go.set()
+        until(lambda: not instance._session.in_flight, "the end of the work")
+        assert the_trigger(client, job)["status"] == "acknowledged"
+        line.turn(Mode.PASS)
+        assert the_trigger(client, job, "succeeded")["note"] == "late"
+
+
 def is_at(client: Client, role: str, epoch: int) -> bool:
     return bool(the_instance(client, role)["epoch"] == epoch)
 
@@ -181,7 +212,7 @@ def through(line: FaultProxy, server: Running) -> Client:
 
 def test_ws_08_a_connection_that_breaks_is_followed_by_one(server: Running, client: Client) -> None:
     """ws-08, JOB-5: error and end come together, and there is one reconnect, as the same instance, with its work."""
-    schedule, go = an_agent(client, "again"), threading.Event()
+    schedule, go = a_role(client, "again"), threading.Event()
     begun: list[str] = []
 
     def work(run: PushedRun) -> str:
@@ -224,7 +255,7 @@ def test_an_instance_outlives_its_server(tmp_path: Path) -> None:
     """JOB-5: the same instance comes back to the next one."""
     with served(tmp_path) as server:
         client = client_of(server)
-        schedule = an_agent(client, "stays")
+        schedule = a_role(client, "stays")
         with client.connect("stays", "s-1", on_run=lambda run: f"by {run.query}"):
             first = the_instance(client, "stays")
             server.process.kill()
@@ -240,7 +271,7 @@ def test_an_instance_outlives_its_server(tmp_path: Path) -> None:
 
 def test_a_drained_instance_finishes_and_gets_nothing_new(client: Client) -> None:
     """JOB-5."""
-    schedule, go = an_agent(client, "drains", timeout_seconds=2), threading.Event()
+    schedule, go = a_role(client, "drains", timeout_seconds=2), threading.Event()
     begun: list[str] = []
 
     def work(run: PushedRun) -> str:
