@@ -1,0 +1,73 @@
+"""Real processes race for the tasks of one board, and each is held by one of them (BRD-1, PRF-3)."""
+
+import asyncio
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gnomon.adapters.clock import SystemClock
+from gnomon.domain.breach import Breach
+from gnomon.services.verify import Verify
+from gnomon.stores.postgres.opening import prepare as prepare_postgres
+from gnomon.stores.sqlite.opening import prepare as prepare_sqlite
+from support.board_workers import fill, open_database
+from support.programs import race
+from support.rows import execute
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
+TASKS = 120
+CONTEND = """
+    import asyncio, sys
+    from support.board_workers import contend
+    asyncio.run(contend(sys.argv[1], sys.argv[2]))
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        path = tmp_path / "gnomon.db"
+        prepare_sqlite(path, SystemClock())
+        return str(path)
+    server = request.getfixturevalue("postgres_url")
+    found = f"{server}?schema=board_{random.Random(str(tmp_path)).getrandbits(40):010x}"
+    asyncio.run(prepare_postgres(found))
+    return found
+
+
+async def look(url: str, sql: str) -> list[dict[str, Any]]:
+    database = open_database(url)
+    found = await execute(database, sql)
+    await database.close()
+    return found
+
+
+async def judged(url: str) -> list[str]:
+    database = open_database(url)
+    found: list[Breach] = []
+    await Verify(database, gapless=False).run(found.append)
+    await database.close()
+    return [breach.sentence for breach in found]
+
+
+def test_each_task_is_held_by_one_of_several_processes(url: str) -> None:
+    """BRD-1, BRD-7: four processes, needs three deep: each task is claimed once, done once, and no process did it all."""
+    asyncio.run(fill(url, TASKS))
+    said = [json.loads(out) for out in race(CONTEND, *[(url, f"pm-{number}") for number in range(4)])]
+    held = [each for one in said for each in one]
+    assert len(held) == len({each["task"] for each in held}) == TASKS
+    assert {each["fence"] for each in held} == {1}
+    assert sum(bool(one) for one in said) > 1, "a race needs two"
+    actions = asyncio.run(
+        look(url, "SELECT action, count(*) AS n FROM audit WHERE subject_kind = 'task' GROUP BY action")
+    )
+    assert {row["action"]: row["n"] for row in actions} == {"CREATE": TASKS, "CLAIM": TASKS, "RELEASE": TASKS}
+    began = {each["task"]: each["begun"] for each in held}
+    ended = {each["task"]: each["ended"] for each in held}
+    needs = asyncio.run(look(url, "SELECT task_id, prerequisite_id FROM task_prerequisites"))
+    assert needs
+    assert all(began[row["task_id"]] >= ended[row["prerequisite_id"]] for row in needs)
+    assert asyncio.run(judged(url)) == []
