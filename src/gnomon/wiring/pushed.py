@@ -79,6 +79,7 @@ def open_door(app: FastAPI, services: Services, parts: Parts, registry: Collecto
         "gnomon_instances_connected", "Instances whose connection this process holds.", registry=registry
     )
     gauge.set_function(lambda: len(pushed.connections))
+    app.state.connections = pushed.connections
     app.router.routes.append(
         connect.route(
             api_keys=services.api_keys,
