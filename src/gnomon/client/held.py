@@ -72,6 +72,10 @@ class _Held:
         if not self._reported and (lost := self._renewal.lost) is not None:
             raise lost
 
+    def note(self, text: str) -> None:
+        """Say with the next renewal how far the work is; the next holder would read it (BRD-6). Costs nothing."""
+        self._renewal.note = board.excerpt(text)
+
     def stop(self) -> None:
         """Renew no more, and say nothing: the lease ends by itself."""
         self._renewal.stop()
@@ -157,7 +161,7 @@ class Held(_Held):
         self._end_report(None)
 
     def progress(self, note: str) -> None:
-        """Say how far the work is; the next holder would read it. It renews the lease as well."""
+        """Say at once how far the work is, as ``note`` does later. It renews the lease as well."""
         self.check()
         self._noted(self._http.send(board.renew(self._claim, note)).sent_at)
 

@@ -61,6 +61,10 @@ class Http:
             return _read(self._client.send(_request(self._client, call, seconds)))
         except httpx2.RequestError as error:
             return _unanswered(error)
+        except RuntimeError:
+            if not self._closed.is_set():
+                raise
+            return Unanswered("this client was closed", sent=False)
 
     def close(self) -> None:
         """Let go of the connections; who waits for another try waits no longer."""

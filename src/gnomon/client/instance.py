@@ -92,7 +92,7 @@ class _Instance:
         self._line.ended(work, outcome)
 
     def _unreachable(self) -> Unreachable:
-        return Unreachable(f"{self._place.url} can't be reached: no instance was welcomed there in time.")
+        return Unreachable(f"{self._place.url} can't be reached: {self._line.trouble.rstrip('.')}.")
 
 
 class Instance(_Instance):

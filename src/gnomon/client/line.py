@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -61,6 +61,7 @@ class Line:
         self.welcome: Future[dict[str, Any]] = Future()  # the first one, or why there is none
         self.over: Future[None] = Future()  # when the line has ended; with the error, if one ended it
         self.idle = threading.Condition()
+        self.trouble = "nobody welcomed this instance in time"
 
     def start(self) -> None:
         """Begin to connect."""
@@ -127,13 +128,28 @@ class Line:
         failures = 0
         while not self._closing.is_set():
             try:
-                welcomed = await self._connected()
+                welcomed = await self._until_closed(self._connected())
             except (OSError, WebSocketException, TimeoutError, EOFError) as error:
                 welcomed = False
-                log.debug("not connected to %s: %s", self._place.url, error)
+                self.trouble = str(error) or type(error).__name__
+                log.debug("not connected to %s: %s", self._place.url, self.trouble)
             failures = 1 if welcomed else failures + 1
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), self._backoff.pause(failures, _chance()))
+
+    async def _until_closed(self, connection: Coroutine[Any, Any, bool]) -> bool:
+        """One connection; where the line is closed before it was welcomed, it is let go."""
+        attempt = asyncio.ensure_future(connection)
+        closing = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait({attempt, closing}, return_when=asyncio.FIRST_COMPLETED)
+            if self._socket is None and not attempt.done():
+                attempt.cancel()
+            return await attempt
+        except asyncio.CancelledError:
+            return False
+        finally:
+            closing.cancel()
 
     async def _connected(self) -> bool:
         """One connection from its beginning to its end; whether the centre welcomed it."""

@@ -23,7 +23,8 @@ class Renewal:
     """Keeps the lease of one claim until it is stopped or lost.
 
     ``ask`` sends one try of one call, each phase within so many seconds. ``on_lost`` is called once, on this thread.
-    While ``is_reporting``, a refused renewal is no loss: the report itself may have released the task.
+    While ``is_reporting``, a refused renewal is no loss: the report itself may have released the task. ``note`` goes with
+    the next renewal.
     """
 
     def __init__(self, claim: Claim, ask: Try, on_lost: Callable[[], None]) -> None:
@@ -36,6 +37,7 @@ class Renewal:
         self._lost: LeaseLost | None = None
         self._silence = "it was not renewed in time"
         self.is_reporting = False
+        self.note: str | None = None
 
     def start(self) -> None:
         """Begin to renew."""
@@ -81,9 +83,12 @@ class Renewal:
                 return
 
     def _renew(self, now: float) -> None:
-        outcome = self._ask(board.renew(self._claim), self._lease.patience(now))
+        note = self.note
+        outcome = self._ask(board.renew(self._claim, note), self._lease.patience(now))
         if isinstance(outcome, Answer) and outcome.is_success:
             self.renewed(now)
+            if self.note is note:
+                self.note = None
             return
         if isinstance(outcome, Unanswered):
             self._failed(outcome.reason)

@@ -110,7 +110,8 @@ class Session:
     @property
     def is_done(self) -> bool:
         """Whether nothing is worked on and nothing is left to say."""
-        return not self._works and all(each.said_at is not None for each in self._answered.values())
+        # copied first: another thread may ask
+        return not self._works and all(each.said_at is not None for each in list(self._answered.values()))
 
     def hello(self) -> Frame:
         """The first frame of a connection. Work that goes on is told, so that nobody else gets it."""

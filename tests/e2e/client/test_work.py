@@ -251,16 +251,20 @@ def test_a_killed_worker_leaves_no_process_and_its_task_comes_back(tmp_path: Pat
     """BRD-5, BRD-6: whoever gets it next is told to look first."""
     with served(tmp_path) as server, client_of(server) as client:
         task_id = a_task(client, "pm")
-        script = "echo $$ > pid; sleep 600 & echo $! > child; wait"
+        script = "echo half of it >&2; echo $$ > pid; sleep 600 & echo $! > child; wait"
         with working(server, tmp_path, "sh", "-c", script, options=("--no-push",)) as worker:
             pids = [int(until(written(tmp_path / name), "the command")) for name in ("pid", "child")]
+            until(lambda: client.task(task_id)["last_report"], "a renewal that says how far it is")
             worker.signal(signal.SIGKILL)
             worker.wait()
         until(lambda: not any(map(is_there, pids)), "the end of its processes")
         until(lambda: client.task(task_id)["status"] == "backlog", "the sweep")
-        script = 'echo "verify [$GNOMON_VERIFY_FIRST]"'
+        script = 'echo "verify [$GNOMON_VERIFY_FIRST]: $GNOMON_LAST_REPORT"'
         assert once(server, tmp_path, "pm", script).returncode == 0
-        assert client.task(task_id)["last_report"]["note"] == "verify [1]"
+        note = client.task(task_id)["last_report"]["note"]
+        assert note.startswith("verify [1]: ")
+        last = json.loads(note.removeprefix("verify [1]: "))
+        assert (last["status"], last["note"]) == ("in_progress", "half of it")
 
 
 def test_a_worker_outlives_its_server(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ class Worker:
             async with held:
                 what = asked.of_task(held, self._options.role, self._options.instance)
                 # after a lost lease only as long as nobody else can have the task
-                ended = await self._commands.run(what, _nothing, lambda: min(kill, held.seconds_left))
+                ended = await self._commands.run(what, held.note, lambda: min(kill, held.seconds_left))
                 said = verdict.of_task(ended)
                 await held.report(said.status, note=said.note, result=said.result, role=said.role)
         except LeaseLost as lost:
