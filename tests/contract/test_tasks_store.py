@@ -137,6 +137,9 @@ async def test_what_is_edited_is_written_unless_somebody_holds_it(database: Data
     fields: dict[str, Any] = {"role": "qa", "title": "T", "body": "B", "priority": 1, "unmet": 2}
     await add_task(database, half_done=1)
     assert await database.write(lambda tx: tasks.update(tx, "tsk_1", status="backlog", **fields))
+    assert await database.write(
+        lambda tx: tasks.update(tx, "tsk_1", status="backlog", **{**fields, "unmet": None})
+    )
     row = await one(database, "tasks", id="tsk_1")
     assert (row["role"], row["title"], row["body"], row["unmet"], row["half_done"]) == ("qa", "T", "B", 2, 1)
     assert await database.write(lambda tx: tasks.update(tx, "tsk_1", status="done", **fields))
@@ -179,8 +182,7 @@ async def test_needs_are_written_read_and_replaced(database: Database) -> None:
         "tsk_1": TaskStatus.BACKLOG
     }
     assert await database.write(lambda tx: tasks.statuses(tx, [])) == {}
-    assert await database.write(lambda tx: tasks.hold(tx, "tsk_1"))
-    assert not await database.write(lambda tx: tasks.hold(tx, "tsk_9"))
+    await database.write(lambda tx: tasks.hold(tx, ["tsk_9", "tsk_1"]))
 
 
 async def test_gates_open_and_close_by_one(database: Database) -> None:

@@ -70,7 +70,7 @@ async def edit(tx: Tx, caller: Caller, task_id: str, patch: Mapping[str, Any]) -
         Missing: there is none of this id.
         Conflict: ``task_held``, naming the holder.
     """
-    await tasks.hold(tx, task_id)
+    await tasks.hold(tx, {task_id, *_named(patch)})
     standing = await there(tx, task_id)
     draft = forms.read_edit(standing, patch)
     _refuse_held(standing, "edited")
@@ -78,9 +78,11 @@ async def edit(tx: Tx, caller: Caller, task_id: str, patch: Mapping[str, Any]) -
     before = forms.draft_of(standing)
     if draft == before:
         return standing
-    found = await tasks.statuses(tx, draft.prerequisites)
+    unmet = None
     if draft.prerequisites != before.prerequisites:
+        found = await tasks.statuses(tx, draft.prerequisites)
         _refuse_unknown(draft.prerequisites, found)
+        unmet = _unmet(found)
         await _refuse_cycle(tx, task_id, draft.prerequisites)
         await tasks.need_instead(tx, task_id, draft.prerequisites)
     await tasks.update(
@@ -91,7 +93,7 @@ async def edit(tx: Tx, caller: Caller, task_id: str, patch: Mapping[str, Any]) -
         body=draft.body,
         priority=draft.priority,
         status=draft.status,
-        unmet=_unmet(found),
+        unmet=unmet,
     )
     if draft.status is TaskStatus.DONE is not standing.status:
         await tasks.open_gates(tx, task_id)
@@ -112,7 +114,7 @@ async def delete(tx: Tx, caller: Caller, task_id: str) -> None:
         Missing: there is none of this id.
         Conflict: ``task_held``, naming the holder; ``task_needed``, naming some of those that need it.
     """
-    await tasks.hold(tx, task_id)
+    await tasks.hold(tx, [task_id])
     standing = await there(tx, task_id)
     _refuse_held(standing, "deleted")
     needing = await tasks.dependants(tx, task_id, DEPENDANTS_NAMED)
@@ -125,6 +127,12 @@ async def delete(tx: Tx, caller: Caller, task_id: str) -> None:
         )
     await tasks.delete(tx, task_id)
     await _note(tx, caller, Action.DELETE, task_id, {"role": standing.role, "dedup_key": standing.dedup_key})
+
+
+def _named(patch: Mapping[str, Any]) -> list[str]:
+    """The tasks that a patch names as prerequisites, whatever else is wrong with it."""
+    given = patch.get("prerequisites")
+    return [each for each in given if isinstance(each, str)] if isinstance(given, list) else []
 
 
 async def _standing(tx: Tx, draft: TaskDraft) -> MadeTask | None:

@@ -69,9 +69,9 @@ async def page(tx: Tx, chosen: TaskFilter, after: str, limit: int) -> list[Task]
     return [there[row[0]] for row in found]
 
 
-async def hold(tx: Tx, task_id: str) -> bool:
-    """Keep others from claiming, editing or deleting a task until this transaction ends; whether it is there."""
-    return await tx.one("tasks.hold", id=task_id) is not None
+async def hold(tx: Tx, ids: Iterable[str]) -> None:
+    """Keep others from claiming, editing or deleting tasks until this transaction ends."""
+    await tx.tuples("tasks.hold", ids=json.dumps(list(ids)))
 
 
 async def statuses(tx: Tx, ids: Sequence[str]) -> dict[str, TaskStatus]:
@@ -84,7 +84,7 @@ async def statuses(tx: Tx, ids: Sequence[str]) -> dict[str, TaskStatus]:
 
 
 async def update(tx: Tx, task_id: str, **fields: Any) -> bool:
-    """Write what a person may edit; whether the task is there and nobody holds it."""
+    """Write what a person may edit; whether the task is there and nobody holds it. ``unmet`` may stay: ``None``."""
     return await tx.one("tasks.update", id=task_id, **fields) is not None
 
 

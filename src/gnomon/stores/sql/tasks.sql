@@ -50,8 +50,9 @@ ORDER BY t.id
 LIMIT :limit;
 
 -- name: hold
--- to the end of the transaction nobody else claims, edits or deletes it
-SELECT id FROM tasks WHERE id = :id
+-- to the end of the transaction nobody else claims, edits or deletes them; in one order, so that nobody waits in a circle
+SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(:ids))
+ORDER BY id
 --postgres: FOR UPDATE
 ;
 
@@ -63,7 +64,7 @@ ORDER BY id
 
 -- name: update
 UPDATE tasks SET
-    role = :role, title = :title, body = :body, priority = :priority, status = :status, unmet = :unmet,
+    role = :role, title = :title, body = :body, priority = :priority, status = :status, unmet = coalesce(CAST(:unmet AS BIGINT), unmet),
     half_done = CASE WHEN :status = status OR :status = 'backlog' THEN half_done ELSE 0 END, updated_at = now_us()
 WHERE id = :id AND status <> 'in_progress'
 RETURNING id;
