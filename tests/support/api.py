@@ -32,6 +32,7 @@ from gnomon.services.holidays import realign_users
 from gnomon.services.instances import Instances
 from gnomon.services.jobs import Jobs
 from gnomon.services.mint import Mint
+from gnomon.services.overview import Overview
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
 from gnomon.services.questions import Questions
@@ -43,6 +44,7 @@ from gnomon.services.signal import Signal
 from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
 from gnomon.services.triggers import Triggers
+from gnomon.services.usage import Usage
 from gnomon.stores.database import Database
 from gnomon.testing.clock import FrozenClock, SeededEntropy
 from gnomon.wiring.mcp import mount
@@ -121,6 +123,8 @@ def services_over(database: Database, clock: FrozenClock, checks: list[Check]) -
         ),
         instances=Instances(database, mint, signal, "prc_1"),
         frames=frames.schema,
+        overview=Overview(database, 120),
+        usage=Usage(database),
         settings=lambda: [{"name": "port", "value": 8420, "default": 8420, "origin": "default"}],
         readiness=partial(_as_they_are, checks),
     )

@@ -1,11 +1,10 @@
 """The services behind the edges, one for each noun, each built once over the parts of one process."""
 
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 
 from gnomon.cadence import zone_data_version
-from gnomon.domain.agent import RuntimeSpec
-from gnomon.domain.errors import Fault
 from gnomon.edges.http.services import Check, Readiness, Services
 from gnomon.edges.ws import frames
 from gnomon.runtimes.checks import check_runtime
@@ -21,6 +20,7 @@ from gnomon.services.gates import Gates
 from gnomon.services.health import Health
 from gnomon.services.holidays import realign_users
 from gnomon.services.jobs import Jobs
+from gnomon.services.overview import Overview
 from gnomon.services.previews import Previews
 from gnomon.services.run_now import RunNow
 from gnomon.services.runs import Runs
@@ -28,6 +28,7 @@ from gnomon.services.schedules import Schedules
 from gnomon.services.sessions import Sessions
 from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
+from gnomon.services.usage import Usage
 from gnomon.settings import inventory
 from gnomon.stores import migrations
 from gnomon.wiring.parts import Parts
@@ -37,15 +38,19 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
     """Every service; ``operator_token`` is taken by the keys as one that may do everything."""
     database, clock, mint, signal = parts.link.database, parts.clock, parts.mint, parts.link.signal
     settings, entropy = parts.settings, parts.entropy
-
-    def check(spec: RuntimeSpec) -> list[Fault]:
-        return check_runtime(spec, allow_private=settings.allow_private_targets)
-
     schedules = Schedules(database=database, mint=mint, signal=signal)
+    check = partial(check_runtime, allow_private=settings.allow_private_targets)
     agents = Agents(database, clock, mint, entropy, signal, check_runtime=check)
     teams = Teams(database, clock, mint, signal)
     calendars = Calendars(database, clock, mint, signal, on_changed=realign_users)
     jobs = Jobs(database, mint, signal)
+    code = all_parts(
+        calendar_service=calendars,
+        agent_service=agents,
+        team_service=teams,
+        schedule_service=schedules,
+        job_service=jobs,
+    )
     return Services(
         agents=agents,
         teams=teams,
@@ -63,18 +68,10 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
         triggers=parts.job_engine.triggers,
         instances=parts.pushed.instances,
         explain=Explain(database=database),
-        apply=Apply(
-            database=database,
-            signal=signal,
-            parts=all_parts(
-                calendar_service=calendars,
-                agent_service=agents,
-                team_service=teams,
-                schedule_service=schedules,
-                job_service=jobs,
-            ),
-        ),
+        apply=Apply(database=database, signal=signal, parts=code),
         doctor=_doctor(parts),
+        overview=Overview(database, settings.heartbeat_timeout_seconds),
+        usage=Usage(database),
         frames=frames.schema,
         settings=lambda: [asdict(entry) for entry in inventory(settings)],
         readiness=_readiness(parts),

@@ -23,6 +23,7 @@ from gnomon.edges.http import (
     instances,
     jobs,
     keys,
+    overview,
     previews,
     problems,
     records,
@@ -53,6 +54,7 @@ _NOUNS = (
     previews,
     records,
     doctor,
+    overview,
     apply,
 )
 

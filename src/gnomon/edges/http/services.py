@@ -16,6 +16,7 @@ from gnomon.services.doctor import Doctor
 from gnomon.services.explain import Explain
 from gnomon.services.instances import Instances
 from gnomon.services.jobs import Jobs
+from gnomon.services.overview import Overview
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
 from gnomon.services.run_now import RunNow
@@ -25,6 +26,7 @@ from gnomon.services.sessions import Sessions
 from gnomon.services.tasks import Tasks
 from gnomon.services.teams import Teams
 from gnomon.services.triggers import Triggers
+from gnomon.services.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Services:
     explain: Explain
     apply: Apply
     doctor: Doctor
+    overview: Overview
+    usage: Usage
     instances: Instances
     frames: Callable[[], dict[str, Any]]
     settings: Callable[[], list[dict[str, Any]]]
