@@ -1,5 +1,6 @@
 """Pushes on every engine: each write under run, node and fence, and by the instance that has it (TGT-1, JOB-4, RUN-6)."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from gnomon.domain.invocation import Usage
 from gnomon.domain.push import PushEnd, PushKey, PushStatus, Withdrawal
 from gnomon.stores import instances, pushes
-from gnomon.stores.database import Database
+from gnomon.stores.database import Database, Tx
 from gnomon.testing.clock import FrozenClock
 from support.rows import AT, SECOND, add_running, execute, one
 
@@ -238,6 +239,28 @@ async def test_what_ended_long_ago_is_forgotten(database: Database, clock: Froze
     assert await database.write(lambda tx: pushes.clean(tx, 60 * SECOND, 9)) == 1
     rows = await execute(database, "SELECT node FROM run_pushes")
     assert [row["node"] for row in rows] == ["draft"]
+
+
+async def test_of_many_who_look_at_the_last_place_one_gets_it(database: Database) -> None:
+    """TGT-1: whoever chooses writes what takes the place in the same transaction."""
+    await database.write(
+        lambda tx: instances.connect(tx, "ins_a", "pm", "a", server="prc_1", version=None, max_in_flight=1)
+    )
+
+    async def take(number: int) -> bool:
+        key = replace(KEY, run_id=f"run_{number}")
+
+        async def work(tx: Tx) -> bool:
+            await pushes.open_push(tx, key, "pm", "{}")
+            chosen = await instances.choose(tx, "pm")
+            return chosen is not None and await pushes.give(tx, key, chosen["id"], chosen["epoch"])
+
+        return await database.write(work)
+
+    assert sum(await asyncio.gather(*(take(number) for number in range(8)))) == 1
+    found = await database.read(lambda tx: instances.get(tx, "ins_a"))
+    assert found is not None
+    assert found.in_flight == 1
 
 
 async def test_only_roles_with_room_are_named(database: Database) -> None:
