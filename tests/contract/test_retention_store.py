@@ -6,6 +6,7 @@ import pytest
 
 from gnomon.stores import retention
 from gnomon.stores.database import CheckViolation, Database
+from support.job_rows import add_trigger
 from support.rows import AT, OCCURRENCE, RUN, add, add_many, add_run, add_schedule, add_turn, execute
 
 OVER = {"status": "succeeded", "claimable_at": None, "finished_at": AT}
@@ -121,3 +122,15 @@ async def test_old_audit_goes_below_the_floor_alone(database: Database) -> None:
     assert await database.write(lambda tx: retention.old_audit(tx, AT + 2, 1)) == 1
     assert await database.write(lambda tx: retention.old_audit(tx, AT + 2, 9)) == 1
     assert await ids(database, "audit", "at") == [AT + 2]
+
+
+async def test_old_triggers_go_once_they_are_over(database: Database) -> None:
+    """RUN-11."""
+    over = {"status": "missed", "reason": "missed", "finished_at": AT, "payload": None}
+    for number in range(4):
+        await add_trigger(
+            database, id=f"trg_{number}", nominal_fire_at=AT + number, **(over if number != 1 else {})
+        )
+    assert await database.write(lambda tx: retention.old_triggers(tx, "trg_3", 1)) == 1
+    assert await database.write(lambda tx: retention.old_triggers(tx, "trg_3", 9)) == 1
+    assert await ids(database, "triggers", "id") == ["trg_1", "trg_3"]

@@ -7,6 +7,7 @@ from gnomon.services.verify import Verify
 from gnomon.stores import verify
 from gnomon.stores.database import Database, Tx
 from support.board import LOCK_ROW, add_held, add_needs, add_task
+from support.job_rows import PUSHED, TRIGGER, add_job, add_trigger
 from support.rows import (
     AGENT,
     AT,
@@ -65,6 +66,18 @@ async def test_each_table_is_read_and_judged(database: Database) -> None:
     await add_task(database, "tsk_3", unmet=1)
     await add_needs(database, ("tsk_2", "tsk_3"), ("tsk_3", "tsk_2"), ("tsk_none", "tsk_1"))
     await add(database, "task_locks", LOCK_ROW, task_id="tsk_gone")
+    await add_job(database, next_fire_at=AT + 1)
+    await add_trigger(database, **PUSHED)
+    await add_trigger(database, id="trg_2", job_id="job_gone")
+    stamped = {
+        "at": AT,
+        "actor": "ana",
+        "action": "TAKE_BACK",
+        "subject_kind": "trigger",
+        "subject_id": TRIGGER["id"],
+    }
+    for action in ("PUSH", "ACKNOWLEDGE", "TAKE_BACK"):
+        await add(database, "audit", stamped, action=action)
     found = {(breach.invariant, breach.rows[0].table) for breach in await judged(database)}
     assert found == {
         (_I.LOCK_WITHOUT_RUN, "schedules"),
@@ -82,6 +95,9 @@ async def test_each_table_is_read_and_judged(database: Database) -> None:
         (_I.TASK_NEEDS_ITSELF, "task_prerequisites"),
         (_I.STRAY_ROWS, "task_prerequisites"),
         (_I.STRAY_ROWS, "task_locks"),
+        (_I.JOB_NEXT_SLOT_WRONG, "jobs"),
+        (_I.TRIGGER_WRONG, "triggers"),
+        (_I.TRIGGER_STEPS_WRONG, "audit"),
         (_I.STRAY_ROWS, "turns"),
         (_I.STRAY_ROWS, "attempts"),
         (_I.STRAY_ROWS, "checkpoints"),
@@ -105,7 +121,11 @@ async def test_runs_of_an_erased_slot_are_counted(database: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "noun", ["runs", "audit", "schedules", "occurrences", "stray_turns", "tasks", "needs", "stray_locks"]
+    "noun",
+    [
+        *("runs", "audit", "schedules", "occurrences", "stray_turns", "tasks", "needs", "stray_locks"),
+        *("jobs", "triggers"),
+    ],
 )
 async def test_a_page_begins_where_the_one_before_it_ended(
     database: Database, monkeypatch: pytest.MonkeyPatch, noun: str
@@ -118,6 +138,10 @@ async def test_a_page_begins_where_the_one_before_it_ended(
         await add_run(database, id=f"run_{name}")
         await add_schedule(database, id=f"sch_{name}")
         await add_turn(database, session_id="ses_none", run_id=f"run_{name}")
+        await add_job(database, id=f"job_{name}", slug=name)
+        await add_trigger(
+            database, id=f"trg_{name}", job_id=f"job_0{number % 2}", nominal_fire_at=AT + number
+        )
         await add_task(database, f"tsk_{name}")
         await add_needs(database, ("tsk_00", f"tsk_1{name}"))
         await add(database, "task_locks", LOCK_ROW, task_id=f"tsk_1{name}")

@@ -13,6 +13,7 @@ from gnomon.services.signal import Signal
 from gnomon.stores import migrations
 from support.databases import START
 from support.house import House, a_schedule, an_agent
+from support.job_world import Server
 
 pytestmark = pytest.mark.anyio
 HOURLY = {"unit": "hour", "every": 1}
@@ -60,6 +61,21 @@ async def test_a_slot_that_nobody_records_is_told_dbl_22(house: House) -> None:
     await house.dispatch()
     assert await sick(health) == []
     await house.idle()
+
+
+async def test_a_job_s_slot_that_nobody_records_is_told(house: House) -> None:
+    """OPS-5a."""
+    server = await Server(house.database, house.clock, house.mint).open()
+    await server.job()
+    health = a_health(house, dispatches=False)
+    house.clock.advance(300 + 120)
+    assert await sick(health) == []
+    house.clock.advance(1)
+    assert await sick(health) == ["jobs"]
+    [told] = [vital.detail for vital in await health.vitals() if vital.name == "jobs"]
+    assert told == "a slot has waited 121 s for its trigger"
+    await server.tick()
+    assert await sick(health) == []
 
 
 async def test_a_restart_of_everything_finds_what_is_due_dbl_22(house: House) -> None:

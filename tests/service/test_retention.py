@@ -8,6 +8,7 @@ from gnomon.domain.instants import to_micros
 from gnomon.services.retention import DAY, Keep, Retention
 from support.databases import START
 from support.house import House, a_schedule, an_agent
+from support.job_world import Server
 
 pytestmark = pytest.mark.anyio
 DAILY = {"unit": "day", "at": "09:00"}
@@ -107,3 +108,22 @@ async def test_a_clock_that_jumped_costs_no_history(house: House) -> None:
     for _ in range(60):
         await retention.tick()
     assert await house.rows("SELECT * FROM runs") == []
+
+
+async def test_triggers_go_with_the_history_and_no_slot_gets_another(house: House) -> None:
+    """RUN-11, dbl-17: where a job stands is kept on the job."""
+    server = await Server(house.database, house.clock, house.mint).open()
+    worker = await server.connect()
+    await server.job(cadence={"unit": "day", "at": "09:00"})
+    for _ in range(3):
+        house.clock.advance(86_400)
+        await server.tick()
+        await worker.finish()
+    house.clock.advance(10 * 86_400)
+    await Retention(house.database, Keep(history_days=1, ledger_days=400, audit_days=400)).clean()
+    assert await server.triggers() == []
+    await house.rows("UPDATE jobs SET next_fire_at = :at", at=to_micros(START + timedelta(days=2)))
+    await server.tick()
+    (found,) = await server.triggers()
+    assert found["nominal_fire_at"] == to_micros(START + timedelta(days=13))
+    assert found["coalesced_first"] == to_micros(START + timedelta(days=4))

@@ -518,7 +518,82 @@ BOARD = [
         shows=_I.FENCE_NOT_GROWING,
     ),
 ]
-DAMAGES = [*SLOTS, *SCHEDULES, *RUNS, *BOARD, *AUDIT]
+PUSHED = "(SELECT id FROM jobs WHERE slug = 'pushed')"
+OF_PUSHED = f"(SELECT {{}} FROM triggers WHERE job_id = {PUSHED})"
+FIRST, LAST = OF_PUSHED.format("min(nominal_fire_at)"), OF_PUSHED.format("max(nominal_fire_at)")
+HELD = "(SELECT min(id) FROM triggers WHERE status = 'acknowledged')"
+JOBS = [
+    damage(
+        "a job fires at what is no slot",
+        "UPDATE jobs SET next_fire_at = next_fire_at + 1 WHERE slug = 'pushed'",
+        shows=_I.JOB_NEXT_SLOT_WRONG,
+    ),
+    damage(
+        "a job that is enabled has no next slot",
+        "UPDATE jobs SET next_fire_at = NULL WHERE slug = 'pushed'",
+        shows=_I.JOB_NEXT_SLOT_WRONG,
+    ),
+    damage(
+        "a job fires what has a trigger",
+        f"UPDATE jobs SET next_fire_at = {LAST} WHERE slug = 'pushed'",
+        shows=_I.JOB_NEXT_SLOT_WRONG,
+    ),
+    damage(
+        "a job leaves a slot out",
+        "UPDATE jobs SET next_fire_at = next_fire_at + 300000000 WHERE slug = 'pushed'",
+        shows=_I.JOB_SLOT_UNACCOUNTED,
+    ),
+    damage(
+        "a trigger is gone",
+        f"DELETE FROM triggers WHERE job_id = {PUSHED} AND nominal_fire_at = {LAST} - 300000000",
+        shows=_I.JOB_SLOT_UNACCOUNTED,
+    ),
+    damage(
+        "a slot is coalesced and has a trigger",
+        f"UPDATE triggers SET coalesced_first = {FIRST}, coalesced_last = {FIRST}, coalesced_count = 1 "
+        f"WHERE job_id = {PUSHED} AND nominal_fire_at = {LAST}",
+        shows=_I.SLOT_TRIGGERED_TWICE,
+    ),
+    damage(
+        "a job can't be computed",
+        'UPDATE jobs SET cadence = \'{"unit":"day","every":1,"at":["09:00"],"zone":"Moon/Base"}\' '
+        "WHERE slug = 'pushed'",
+        shows=_I.RULE_UNREADABLE,
+    ),
+    damage(
+        "a trigger came before its slot",
+        f"UPDATE triggers SET created_at = nominal_fire_at - 1 WHERE nominal_fire_at = {LAST} "
+        f"AND job_id = {PUSHED}",
+        shows=_I.TRIGGER_WRONG,
+    ),
+    damage(
+        "a trigger is at nobody",
+        f"UPDATE triggers SET instance_id = 'ins_nobody' WHERE id = {HELD}",
+        shows=_I.TRIGGER_WRONG,
+    ),
+    damage(
+        "a trigger is at a connection that there never was",
+        f"UPDATE triggers SET epoch = 99 WHERE id = {HELD}",
+        shows=_I.TRIGGER_WRONG,
+    ),
+    damage(
+        "the job of triggers is gone",
+        "UPDATE triggers SET job_id = 'job_gone' WHERE status = 'failed' AND reason = 'reported'",
+        shows=_I.TRIGGER_WRONG,
+    ),
+    damage(
+        "what was acknowledged was passed on",
+        "UPDATE audit SET action = 'ACKNOWLEDGE' WHERE seq = (SELECT min(seq) FROM audit WHERE action = 'TAKE_BACK')",
+        shows=_I.TRIGGER_STEPS_WRONG,
+    ),
+    damage(
+        "what has ended goes on",
+        "UPDATE triggers SET status = 'acknowledged', finished_at = NULL, payload = '{}' "
+        f"WHERE job_id = {PUSHED} AND nominal_fire_at = {FIRST}",
+        shows=_I.TRIGGER_STEPS_WRONG,
+    ),
+]
+DAMAGES = [*SLOTS, *SCHEDULES, *RUNS, *BOARD, *JOBS, *AUDIT]
 
 
 async def test_what_the_product_wrote_is_clean(lived: Lived) -> None:

@@ -19,7 +19,7 @@ from gnomon.services.mint import Mint
 from gnomon.services.pausing import disable_of_target
 from gnomon.services.sessions import Sessions
 from gnomon.testing.clock import FrozenClock, SeededEntropy
-from support import lived_board
+from support import lived_board, lived_jobs
 from support.databases import START, open_database
 from support.desk import Desk, a_desk
 from support.house import AGENT, House, a_team, an_agent
@@ -214,6 +214,7 @@ async def live(house: House) -> Life:
     for stage in STAGES:
         await stage(life)
     await lived_board.live(house)
+    await lived_jobs.live(house)
     await life.make("held", overlap="queue_one")
     hold = house.runtime.hangs()
     await life.elapse(300)

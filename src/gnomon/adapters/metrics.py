@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from gnomon.ports.telemetry import Counts
+from gnomon.ports.telemetry import Counts, TriggerCounts
 
 SECOND = 1_000_000
 
@@ -39,3 +39,26 @@ class ProcessCollector(Collector):
                 "When the dispatcher last looked for due slots.",
                 counts.ticked_at_us / SECOND,
             )
+
+
+class TriggerCollector(Collector):
+    """The same for triggers."""
+
+    def __init__(self, counts: Callable[[], TriggerCounts]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they stand."""
+        counts = self._counts()
+        what = CounterMetricFamily(
+            "gnomon_triggers", "Triggers of jobs, by what became of them in this process.", labels=["outcome"]
+        )
+        for outcome, number in sorted({**counts.made, **counts.ended}.items()):
+            what.add_metric([outcome], number)
+        yield what
+        pushes = CounterMetricFamily(
+            "gnomon_trigger_pushes", "Triggers sent by this process.", labels=["redelivered"]
+        )
+        for kind, number in sorted(counts.pushed.items()):
+            pushes.add_metric([str(kind == "redelivered").lower()], number)
+        yield pushes

@@ -40,6 +40,11 @@ class Invariant(StrEnum):
     TASK_LOCK_WRONG = "task_lock_wrong"
     TASK_GATE_WRONG = "task_gate_wrong"
     TASK_NEEDS_ITSELF = "task_needs_itself"
+    JOB_NEXT_SLOT_WRONG = "job_next_slot_wrong"
+    JOB_SLOT_UNACCOUNTED = "job_slot_unaccounted"
+    SLOT_TRIGGERED_TWICE = "slot_triggered_twice"
+    TRIGGER_WRONG = "trigger_wrong"
+    TRIGGER_STEPS_WRONG = "trigger_steps_wrong"
     AUDIT_GAP = "audit_gap"
     CLAIM_LEFT_OPEN = "claim_left_open"
     END_WITHOUT_CLAIM = "end_without_claim"
@@ -162,6 +167,27 @@ TOLD: dict[Invariant, Told] = {
     ),
     _I.TASK_GATE_WRONG: Told("BRD-1", "tasks", "A task counts those of its prerequisites that are not done."),
     _I.TASK_NEEDS_ITSELF: Told("BRD-8", "task_prerequisites", "Prerequisites form no cycle."),
+    _I.JOB_NEXT_SLOT_WRONG: Told(
+        "JOB-2",
+        "jobs",
+        "A job that is enabled, and no other, has a next slot: one of its cadence, after all that have a trigger.",
+    ),
+    _I.JOB_SLOT_UNACCOUNTED: Told(
+        "JOB-3, DSP-9", "jobs", "Since a job was edited last, each of its slots has a trigger or is coalesced."
+    ),
+    _I.SLOT_TRIGGERED_TWICE: Told(
+        "JOB-3, C1", "triggers", "A slot of a job has one trigger, or lies in one coalesced range, not in two."
+    ),
+    _I.TRIGGER_WRONG: Told(
+        "JOB-2, JOB-4",
+        "triggers",
+        "A trigger has its job, did not come before its slot, and who has it is an instance, by a connection it had.",
+    ),
+    _I.TRIGGER_STEPS_WRONG: Told(
+        "JOB-4",
+        "audit",
+        "A trigger is pushed, acknowledged and ended in this order; what was acknowledged is passed on to nobody.",
+    ),
     _I.AUDIT_GAP: Told("SEC-7, B3", "audit", "Entries are numbered without a gap and were never removed."),
     _I.CLAIM_LEFT_OPEN: Told(
         "RUN-7, BRD-7, B2",

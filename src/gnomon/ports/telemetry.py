@@ -16,3 +16,16 @@ class Counts:
     in_work: int
     ticked_at_us: int | None
     lag_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerCounts:
+    """Counters of one process's triggers since its start, each by a word.
+
+    ``made`` are what this process decided (given, waiting, missed), ``pushed`` what it sent (first, redelivered),
+    ``ended`` what instances told it of their ends (succeeded, failed).
+    """
+
+    made: dict[str, int]
+    pushed: dict[str, int]
+    ended: dict[str, int]

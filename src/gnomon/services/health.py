@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gnomon.domain.errors import Unavailable
 from gnomon.domain.instants import SECOND
 from gnomon.ports.clock import Clock
-from gnomon.stores import migrations, processes, slots
+from gnomon.stores import jobs, migrations, processes, slots
 from gnomon.stores.database import Database, Tx
 
 LATE_SLOT_SECONDS = 120.0  # a due slot that has no record for that long means that nobody dispatches
@@ -54,22 +54,18 @@ class Health:
     async def vitals(self) -> list[Vital]:
         """Every vital, the sick ones among them."""
         try:
-            now, wait_us, migration = await self._database.read(_look)
+            now, wait_us, job_wait_us, migration = await self._database.read(_look)
         except Unavailable as error:
             # everybody may ask: what the driver said, with its hosts and users, is for the log
             return [Vital("database", ok=False, detail=error.message.partition(" (")[0])]
         skew = abs(now - self._clock.micros()) / SECOND
-        late = 0.0 if wait_us is None else max(0.0, -wait_us / SECOND)
         return [
             self._version(migration),
             self._ticks(),
             *self._wakeup(),
-            Vital(
-                "slots",
-                ok=late <= LATE_SLOT_SECONDS,
-                detail="no slot waits for its record"
-                if late == 0
-                else f"a slot has waited {late:.0f} s for its record",
+            _waiting("slots", "slot waits for its record", "a slot has waited {} s for its record", wait_us),
+            _waiting(
+                "jobs", "slot waits for its trigger", "a slot has waited {} s for its trigger", job_wait_us
             ),
             Vital("clock", ok=skew <= SKEW_SECONDS, detail=f"{skew:.3f} s from the database's"),
             Vital("zones", ok=True, detail=f"IANA data {self._zone_data}"),
@@ -106,5 +102,16 @@ class Health:
         )
 
 
-async def _look(tx: Tx) -> tuple[int, int | None, int]:
-    return await processes.now(tx), await slots.next_due(tx), await migrations.newest(tx)
+def _waiting(name: str, what: str, sentence: str, wait_us: int | None) -> Vital:
+    late = 0.0 if wait_us is None else max(0.0, -wait_us / SECOND)
+    detail = f"no {what}" if late == 0 else sentence.format(f"{late:.0f}")
+    return Vital(name, ok=late <= LATE_SLOT_SECONDS, detail=detail)
+
+
+async def _look(tx: Tx) -> tuple[int, int | None, int | None, int]:
+    return (
+        await processes.now(tx),
+        await slots.next_due(tx),
+        await jobs.next_due(tx),
+        await migrations.newest(tx),
+    )

@@ -5,6 +5,7 @@ As ``engine``, it knows no settings and no edge; the connections are the process
 
 from collections.abc import Callable
 
+from gnomon.ports.telemetry import TriggerCounts
 from gnomon.services.connections import Connections
 from gnomon.services.job_dispatcher import JobDispatcher
 from gnomon.services.loop import Errand
@@ -45,6 +46,14 @@ class JobEngine:
         connections.on("result", self.triggers.finish)
         connections.on_hello(self.triggers.hello)
         connections.on_gone(self.delivery.gone)
+
+    def counts(self) -> TriggerCounts:
+        """What this process has done since its start, for the metrics (OPS-6)."""
+        return TriggerCounts(
+            made=dict(self.dispatcher.made),
+            pushed=dict(self.delivery.pushed),
+            ended=dict(self.triggers.ended),
+        )
 
     def errands(self, tick_seconds: float, *, dispatches: bool) -> tuple[Errand, ...]:
         """What ticks beside the engine: the delivery wherever connections are held, the jobs where it dispatches."""

@@ -1,10 +1,10 @@
-"""Retention: run history, the slot ledger and the audit are each kept for a time of their own (RUN-11, DSP-9a).
+"""Retention: run history and triggers, the slot ledger and the audit are each kept for a time of their own (RUN-11, DSP-9a).
 
 The ledger is kept longer than the history, and where a schedule stands is kept on the schedule itself: cleaning up never
 makes a slot fire again. Everything goes in bounded batches, each a transaction, so that no claim waits long.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import structlog
@@ -63,7 +63,7 @@ class Retention:
         await self._database.write(
             lambda tx: retention.raise_floor(tx, ledger_before, audit_before, runs_before)
         )
-        gone = await self._runs(runs_before)
+        gone = await self._runs(runs_before) + await self._triggers(runs_before)
         gone += await self._audit(audit_before)
         gone += await self._ledger(ledger_before)
         if gone:
@@ -72,18 +72,19 @@ class Retention:
 
     async def _runs(self, before: int) -> int:
         before_id = make_id(Kind.RUN, before // 1_000, 0)
-        gone = 0
-        for _ in range(MOST_BATCHES):
-            batch = await self._database.write(lambda tx: retention.old_runs(tx, before_id, BATCH))
-            gone += batch
-            if batch < BATCH:
-                break
-        return gone
+        return await self._batches(lambda tx: retention.old_runs(tx, before_id, BATCH))
+
+    async def _triggers(self, before: int) -> int:
+        before_id = make_id(Kind.TRIGGER, before // 1_000, 0)
+        return await self._batches(lambda tx: retention.old_triggers(tx, before_id, BATCH))
 
     async def _audit(self, before: int) -> int:
+        return await self._batches(lambda tx: retention.old_audit(tx, before, BATCH))
+
+    async def _batches(self, delete: Callable[[Tx], Awaitable[int]]) -> int:
         gone = 0
         for _ in range(MOST_BATCHES):
-            batch = await self._database.write(lambda tx: retention.old_audit(tx, before, BATCH))
+            batch = await self._database.write(delete)
             gone += batch
             if batch < BATCH:
                 break

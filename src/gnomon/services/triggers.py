@@ -122,6 +122,8 @@ class Triggers:
                 if one.id in said:
                     if await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch):
                         kept.add(one.id)
+                        if one.status is TriggerStatus.PUSHED:
+                            await _note(tx, speaker, Action.ACKNOWLEDGE, one.id, {"by": "hello"})
                 elif listed is None and one.status is TriggerStatus.ACKNOWLEDGED:
                     await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch, unsaid_us)
                 elif one.epoch not in {0, speaker.epoch}:

@@ -12,14 +12,17 @@ from gnomon.cadence import zone_data_version
 from gnomon.domain.breach import TOLD, At, Breach, Invariant
 from gnomon.domain.errors import Invalid
 from gnomon.domain.schedule import Schedule, ScheduleStatus
-from gnomon.services import verify_runs, verify_schedules, verify_tasks
+from gnomon.services import verify_jobs, verify_runs, verify_schedules, verify_tasks
+from gnomon.services.timetable import walk_of
 from gnomon.services.verify_audit import AuditTrail
 from gnomon.services.verify_facts import Facts, facts_of, text
 from gnomon.services.verify_gaps import Gaps
+from gnomon.services.verify_jobs import JobLedger, TriggerTrail
 from gnomon.services.verify_ledger import Ledger
 from gnomon.services.verify_tasks import TaskTrail
 from gnomon.stores import verify
 from gnomon.stores.database import Database, Row, Tx
+from gnomon.stores.jobs import job_from_row
 from gnomon.stores.schedule_rows import schedule_from_row
 
 Tell = Callable[[Breach], None]
@@ -102,12 +105,31 @@ class _Pass:
             if row["status"] == "running":
                 running[row["id"]] = row["fence"]
         held = await self._tasks()
+        await self._jobs(facts)
         trail, tasks = AuditTrail(facts, gapless=self._gapless), TaskTrail(facts)
+        triggers = TriggerTrail(facts)
         async for entry in verify.audit(self._tx):
             self._take(trail.judge(entry))
             self._take(tasks.judge(entry))
+            self._take(triggers.judge(entry))
         self._take(trail.rest(running))
         self._take(tasks.rest(held))
+
+    async def _jobs(self, facts: Facts) -> None:
+        ledgers: dict[str, JobLedger] = {}
+        async for row in verify.jobs(self._tx):
+            try:
+                job = job_from_row(row)
+                walk = await walk_of(self._tx, job.written.cadence, job.anchor_at)
+            except (ValueError, LookupError, TypeError, Invalid) as error:
+                self._take(verify_jobs.unreadable(row, error))
+                continue
+            ledgers[row["id"]] = ledger = JobLedger(facts, row, walk)
+            self._take(ledger.judge_job())
+        async for row in verify.triggers(self._tx):
+            self._take(verify_jobs.judge(row, facts))
+            if row["job_id"] in ledgers:
+                self._take(ledgers[row["job_id"]].judge(row))
 
     async def _tasks(self) -> dict[str, int]:
         """The tasks that are held, each with its fence."""

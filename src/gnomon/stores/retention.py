@@ -17,6 +17,11 @@ async def old_runs(tx: Tx, before_id: str, limit: int) -> int:
     return len(gone)
 
 
+async def old_triggers(tx: Tx, before_id: str, limit: int) -> int:
+    """Delete triggers that are over and whose id is below ``before_id``; how many there were."""
+    return len(await tx.tuples("retention.old_triggers", before_id=before_id, limit=limit))
+
+
 async def raise_floor(tx: Tx, occurrences_before: int, audit_before: int, runs_before: int) -> None:
     """Let what is older be deleted, and keep in mind that it may have been; the floor never sinks."""
     await tx.run(

@@ -91,6 +91,21 @@ def tasks(tx: Tx) -> AsyncIterator[Row]:
     return _pages(tx, "verify.tasks", {"after": ""}, lambda row: {"after": row["id"]})
 
 
+def jobs(tx: Tx) -> AsyncIterator[Row]:
+    """Jobs, deleted ones too, each with the newest slot that has a trigger."""
+    return _pages(tx, "verify.jobs", {"after": ""}, lambda row: {"after": row["id"]})
+
+
+def triggers(tx: Tx) -> AsyncIterator[Row]:
+    """Triggers by job and slot, each with its job and its instance."""
+    return _pages(
+        tx,
+        "verify.triggers",
+        {"after": "", "after_slot": -(2**62)},
+        lambda row: {"after": row["job_id"], "after_slot": row["nominal_fire_at"]},
+    )
+
+
 def needs(tx: Tx) -> AsyncIterator[Row]:
     """Needs of which neither end is done, and those of which one is not there."""
     return _pages(

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from gnomon.adapters.clock import SystemClock, SystemEntropy
 from gnomon.adapters.failpoints import Failpoints
-from gnomon.adapters.metrics import ProcessCollector
+from gnomon.adapters.metrics import ProcessCollector, TriggerCollector
 from gnomon.domain.failpoint import parse as parse_failpoints
 from gnomon.edges.http.app import build_app
 from gnomon.edges.http.services import Services
@@ -149,6 +149,7 @@ def _cleaning(settings: Settings, link: Link, engine: Callable[[], Engine]) -> t
 def _app(parts: Parts, services: Services) -> FastAPI:
     registry = CollectorRegistry()
     registry.register(ProcessCollector(parts.engine.counts))
+    registry.register(TriggerCollector(parts.job_engine.counts))
     app = build_app(services, clock=parts.clock, entropy=parts.entropy, version=VERSION, registry=registry)
     open_door(app, services, parts, registry)
     return app

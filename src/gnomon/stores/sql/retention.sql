@@ -29,6 +29,13 @@ DELETE FROM checkpoints WHERE run_id IN (SELECT :id FROM @rows);
 -- rows: id text
 DELETE FROM run_events WHERE run_id IN (SELECT :id FROM @rows);
 
+-- name: old_triggers
+-- whatever their age: where a job stands is kept on the job, so that none of its slots gets a trigger again
+DELETE FROM triggers WHERE id IN (
+    SELECT id FROM triggers WHERE id < :before_id AND finished_at IS NOT NULL ORDER BY id LIMIT :limit
+)
+RETURNING id;
+
 -- name: raise_floor
 UPDATE retention_floor SET
     occurrences_before = CASE WHEN :occurrences_before > occurrences_before THEN :occurrences_before

@@ -16,7 +16,8 @@ SELECT
     (SELECT count(*) FROM checkpoints) AS checkpoints, (SELECT count(*) FROM run_events) AS events,
     (SELECT count(*) FROM api_keys) AS api_keys, (SELECT count(*) FROM audit) AS audit,
     (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM task_prerequisites) AS task_prerequisites,
-    (SELECT count(*) FROM task_locks) AS task_locks;
+    (SELECT count(*) FROM task_locks) AS task_locks, (SELECT count(*) FROM jobs) AS jobs,
+    (SELECT count(*) FROM triggers) AS triggers;
 
 -- name: schedules
 SELECT
@@ -144,12 +145,32 @@ LIMIT :limit;
 -- name: audit
 SELECT
     a.seq, a.at, a.action, a.subject_kind, a.subject_id, a.fence, a.detail,
-    r.id AS run, r.status, r.schedule_id, t.fence AS task_fence
+    r.id AS run, r.status, r.schedule_id, t.fence AS task_fence, g.status AS trigger_status
 FROM audit AS a
 LEFT JOIN runs AS r ON a.subject_kind = 'run' AND r.id = a.subject_id
 LEFT JOIN tasks AS t ON a.subject_kind = 'task' AND t.id = a.subject_id
+LEFT JOIN triggers AS g ON a.subject_kind = 'trigger' AND g.id = a.subject_id
 WHERE a.seq > :after
 ORDER BY a.seq
+LIMIT :limit;
+
+-- name: jobs
+SELECT j.*, c.updated_at AS calendar_at,
+    (SELECT max(t.nominal_fire_at) FROM triggers AS t WHERE t.job_id = j.id) AS last_recorded
+FROM jobs AS j LEFT JOIN calendars AS c ON c.slug = j.calendar
+WHERE j.id > :after
+ORDER BY j.id
+LIMIT :limit;
+
+-- name: triggers
+SELECT
+    t.id, t.job_id, t.nominal_fire_at, t.status, t.coalesced_first, t.instance_id, t.epoch, t.created_at,
+    j.id AS job, i.id AS instance, i.epoch AS instance_epoch
+FROM triggers AS t
+LEFT JOIN jobs AS j ON j.id = t.job_id
+LEFT JOIN instances AS i ON i.id = t.instance_id
+WHERE t.job_id >= :after AND (t.job_id > :after OR t.nominal_fire_at > :after_slot)
+ORDER BY t.job_id, t.nominal_fire_at
 LIMIT :limit;
 
 -- name: tasks
