@@ -221,6 +221,24 @@ async def test_a_jump_of_the_clock_takes_nothing_for_the_length_of_a_window(boar
     assert await board.tick() == 1
 
 
+async def test_after_a_jump_each_window_gets_its_own_length(board: Board) -> None:
+    """RUN-5b: a longer window, as another process's settings give it, is left alone for longer."""
+    short, long = await board.make(title="short", priority=1), await board.make(title="long")
+    await board.tick()
+    await board.claim("a")
+    await board.claim("b")
+    await board.house.rows(
+        "UPDATE task_locks SET expires_at = renewed_at + 3600000000 WHERE task_id = :id", id=long.id
+    )
+    board.house.clock.jump(7_200)
+    assert await board.tick() == 0
+    await board.house.elapse(125)
+    await board.claim("b")
+    assert await board.tick() == 1
+    assert (await board.tasks.get(PM, short.id)).held_by is None
+    assert (await board.tasks.get(PM, long.id)).held_by is not None
+
+
 async def test_a_sweep_that_stood_still_after_its_look_takes_nothing(board: Board) -> None:
     """RUN-5b: the clock is asked again after the rows were read."""
     await board.make()

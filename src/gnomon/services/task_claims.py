@@ -12,7 +12,7 @@ from gnomon.domain.caller import Caller
 from gnomon.domain.errors import Conflict, FenceStale, Missing
 from gnomon.domain.instance import InstanceStatus
 from gnomon.domain.instants import from_micros
-from gnomon.domain.task import Task, TaskGrant, TaskStatus
+from gnomon.domain.task import Report, Task, TaskGrant, TaskStatus
 from gnomon.domain.task_form import ClaimForm, RenewForm, ReportForm
 from gnomon.stores import audit, instances, tasks
 from gnomon.stores.audit import NewEntry
@@ -185,10 +185,13 @@ def _is_told_already(task: Task, held: Hold, form: ReportForm) -> bool:
         last is not None
         and task.fence == held.fence == last.fence
         and task.held_by is None
-        and (last.status, last.note, last.result, last.role)
-        == (form.status, form.note, form.result, form.role)
+        and _said(last) == _said(form)
         and held.instance in (None, last.instance)
     )
+
+
+def _said(report: Report | ReportForm) -> tuple[object, ...]:
+    return report.status, report.note, report.result, report.role
 
 
 async def _fenced(tx: Tx, held: Hold, refused: str, task: Task) -> FenceStale:
