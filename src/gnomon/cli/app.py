@@ -10,6 +10,7 @@ from gnomon.cli import (
     apply,
     audit,
     calendars,
+    crontab,
     doctor,
     instances,
     jobs,
@@ -73,6 +74,7 @@ def build() -> typer.Typer:
     for noun in (agents, teams, schedules, runs, tasks, jobs, sessions, instances, calendars, keys):
         noun.register(app, NOUNS)
     apply.register(app, CODE)
+    crontab.register(app, CODE)
     preview.register(app, ASK)
     audit.register(app, ASK)
     verify.register(app, ASK)

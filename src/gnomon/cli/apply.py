@@ -29,7 +29,11 @@ def apply(
     """
     from gnomon.cli.documents import read_mapping
 
-    document = read_mapping(file)
+    carry_out(talk, read_mapping(file), dry_run=dry_run, yes=yes)
+
+
+def carry_out(talk: Talk, document: Mapping[str, Any], *, dry_run: bool, yes: bool) -> None:
+    """Show what a document would do, ask, and do it."""
     out = talk.out
     planned = talk.api.post("/apply", document, query={"dry_run": True})
     changes = planned["items"]
