@@ -62,6 +62,10 @@ class Counted:
         self.reads += 1
         return await self._database.read(work)
 
+    async def look(self, work: Any) -> Any:
+        self.reads += 1
+        return await self._database.look(work)
+
 
 def newest_slot(now: int) -> int:
     """The newest 09:00 in Berlin before now (its offset is the winter's: the bench runs any day)."""

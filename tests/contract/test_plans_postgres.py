@@ -13,11 +13,12 @@ import pytest
 from gnomon.stores import queries
 from gnomon.stores.postgres.address import Address, parse
 from gnomon.stores.postgres.opening import prepare
-from gnomon.stores.postgres.statements import Catalogue
+from gnomon.stores.postgres.statements import Catalogue, Part, PutOff
 
 pytestmark = pytest.mark.timeout(180)  # filling takes ten seconds, and more where much runs beside
 SCHEMA = "plans"
-CATALOGUE = Catalogue(queries.load("postgres"))
+QUERIES = queries.load("postgres")
+CATALOGUE = Catalogue(QUERIES, SCHEMA)
 SCHEDULES, DUE, RUNS = 1_000_000, 10_000, 200_000
 BATCH = 100
 FILL = (
@@ -109,7 +110,40 @@ async def test_the_claim_reads_what_it_takes(raw: "asyncpg.Connection[asyncpg.Re
     assert "next_fire_at <=" in condition
     assert not only(lines, "Filter")
     assert not only(lines, "Sort")
+
+
+async def test_a_crowd_s_claim_reads_the_same_and_holds_it(raw: "asyncpg.Connection[asyncpg.Record]") -> None:
+    lines = await explained(raw, CATALOGUE.plain["slots.hold_due"].text, [str(BATCH), "0"], analyse=True)
+    (index,) = only(lines, "Index Scan")
+    assert index.startswith("Index Scan using schedules_due on schedules (actual rows=100.00 loops=1)")
     assert only(lines, "LockRows")
+
+
+async def test_what_was_planned_is_written_by_one_statement(
+    raw: "asyncpg.Connection[asyncpg.Record]",
+) -> None:
+    """DSP-5: each row of it is found by its key, and nothing is read from end to end."""
+    named = ["slots.advance", "runs.insert", "audit.append", "slots.enter"]
+    parts = [Part.GUARD, *[Part.GUARDED] * 3]
+    text = CATALOGUE.together(
+        [PutOff(CATALOGUE.sets[name], [], part) for name, part in zip(named, parts, strict=True)]
+    )
+    count = max(int(number) for number in re.findall(r"\$(\d+)", text))
+    lines = await explained(raw, text, ["NULL"] * count)
+    assert only(lines, "schedules_pkey"), lines
+    assert not only(lines, "Seq Scan"), lines
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES))
+async def test_each_statement_names_the_schema_of_all_that_is_ours(
+    raw: "asyncpg.Connection[asyncpg.Record]", name: str
+) -> None:
+    """A pooler forgets a search path, so no statement relies on one."""
+    await raw.execute("SET LOCAL search_path TO pg_catalog")
+    plain = CATALOGUE.plain.get(name)
+    text = plain.text if plain else CATALOGUE.together([PutOff(CATALOGUE.sets[name], [])])
+    await raw.execute(f"PREPARE hot AS {text}")
+    await raw.execute("DEALLOCATE hot")
 
 
 async def test_rows_that_are_claimed_are_not_looked_at_again(
@@ -138,7 +172,7 @@ async def test_rows_that_are_claimed_are_not_looked_at_again(
         }
         for row in claimed
     ]
-    await raw.fetch(CATALOGUE.together([advance]), *advance.arrays(rows))
+    await raw.fetch(CATALOGUE.together([PutOff(advance, [])]), *advance.arrays(rows))
     again = await raw.fetch(CATALOGUE.plain["slots.claim_due"].text, BATCH, 0)
     assert len(again) == BATCH
     assert not {row["id"] for row in again} & {row["id"] for row in claimed}
@@ -194,7 +228,7 @@ async def test_a_hot_statement_is_served_by_an_index(
     raw: "asyncpg.Connection[asyncpg.Record]", name: str, index: str
 ) -> None:
     plain = CATALOGUE.plain.get(name)
-    text = CATALOGUE.together([CATALOGUE.sets[name]]) if plain is None else plain.text
+    text = CATALOGUE.together([PutOff(CATALOGUE.sets[name], [])]) if plain is None else plain.text
     count = max((int(number) for number in re.findall(r"\$(\d+)", text)), default=0)
     lines = await explained(raw, text, ["NULL"] * count)
     assert only(lines, index), lines

@@ -54,7 +54,9 @@ async def _renew(tx: Tx, owner: str, fence: int) -> bool:
 
 
 async def _close(tx: Tx, owner: str, fence: int) -> bool:
-    return await runs.close(tx, [ENDING | {"owner": owner, "fence": fence}]) == {ID}
+    landed = await runs.close(tx, [ENDING | {"owner": owner, "fence": fence}])
+    await tx.send()
+    return landed.ids == {ID}
 
 
 async def _requeue(tx: Tx, owner: str, fence: int) -> bool:
@@ -157,7 +159,7 @@ async def test_a_close_writes_the_record_and_takes_the_lease_off(
     """RUN-2, RUN-3, RUN-9."""
     await add_running(database, claim_id="clm_1")
     clock.advance(3)
-    assert await database.write(lambda tx: runs.close(tx, [ENDING])) == {ID}
+    assert (await database.write(lambda tx: runs.close(tx, [ENDING]))).ids == {ID}
     row = await one(database, "runs", id=ID)
     written = {name: value for name, value in ENDING.items() if name != "id"}
     assert {name: row[name] for name in written} == written
@@ -169,7 +171,7 @@ async def test_closes_go_together_and_only_the_held_land(database: Database) -> 
     for name in ("run_a", "run_b"):
         await add_running(database, id=name)
     endings = [ENDING | {"id": "run_a"}, ENDING | {"id": "run_b", "fence": 6}]
-    assert await database.write(lambda tx: runs.close(tx, endings)) == {"run_a"}
+    assert (await database.write(lambda tx: runs.close(tx, endings))).ids == {"run_a"}
     assert await database.write(lambda tx: runs.still_running(tx, ["run_a", "run_b", "run_c"])) == {"run_b"}
 
 
@@ -177,7 +179,7 @@ async def test_a_run_is_closed_once(database: Database) -> None:
     """RUN-1: the first ending stands."""
     await add_running(database)
     await database.write(lambda tx: runs.close(tx, [ENDING]))
-    assert await database.write(lambda tx: runs.close(tx, [ENDING | {"status": "succeeded"}])) == set()
+    assert (await database.write(lambda tx: runs.close(tx, [ENDING | {"status": "succeeded"}]))).ids == set()
     assert (await one(database, "runs", id=ID))["status"] == "failed"
 
 
@@ -281,7 +283,7 @@ async def test_what_attempts_spend_adds_up_under_the_present_fence(database: Dat
     row = await one(database, "runs", id=ID)
     assert tuple(row[name] for name in columns) == (2, 20, 40, 1.0)
     silent = ENDING | dict.fromkeys(columns)
-    assert await database.write(lambda tx: runs.close(tx, [silent])) == {ID}
+    assert (await database.write(lambda tx: runs.close(tx, [silent]))).ids == {ID}
     await database.write(lambda tx: runs.spend(tx, ID, 7, Usage(1, 10, 20, 0.5)))
     row = await one(database, "runs", id=ID)
     assert tuple(row[name] for name in columns) == (2, 20, 40, 1.0), "a run that is over spends no more"

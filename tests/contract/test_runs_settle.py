@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gnomon.stores import runs
-from gnomon.stores.database import Database, Value
+from gnomon.stores.database import Database, Landed, Tx, Value
 from gnomon.testing.clock import FrozenClock
 from support.rows import (
     AT,
@@ -206,3 +206,46 @@ async def test_a_run_sees_the_answered_turns_before_it_the_oldest_first(database
 
     assert await history(10) == [("q one", "one"), ("q three", "three"), ("q four", "four")]
     assert await history(2) == [("q three", "three"), ("q four", "four")]
+
+
+# --- the common end -------------------------------------------------------------------------------------------------
+
+ENDING: dict[str, Value] = {
+    "owner": "prc_mine",
+    "fence": 7,
+    "status": "succeeded",
+    "duration_us": 5,
+    "model_calls": None,
+    "input_tokens": None,
+    "output_tokens": None,
+    "cost": None,
+    "response_preview": "said",
+    "error_code": None,
+    "error": None,
+}
+
+
+async def test_of_one_write_only_the_runs_that_were_held_take_their_locks_off(database: Database) -> None:
+    """RUN-3, RUN-6: a zombie's end changes nothing, whatever it is written together with."""
+    others = ("sch_other", "run_other")
+    for sch, run, fence in ((SCH, ID, 7), (*others, 8)):
+        await add_schedule(database, id=sch, in_flight_run_id=run, failure_streak=2)
+        await add_running(database, id=run, schedule_id=sch, fence=fence)
+    runs_of = {ID: SCH, others[1]: others[0]}
+
+    async def work(tx: Tx) -> Landed:
+        landed = await runs.close(tx, [ENDING | {"id": run} for run in runs_of])
+        answers = [{"session_id": RUN["session_id"], "run_id": run, "output": "said"} for run in runs_of]
+        await runs.answer(tx, answers, landed, list(runs_of))
+        locks = [{"run_id": run, "schedule_id": sch, "clears": 1} for run, sch in runs_of.items()]
+        await runs.unlock(tx, locks, landed, list(runs_of))
+        return landed
+
+    assert (await database.write_guarded(work)).ids == {ID}
+    said = {
+        row["run_id"]: row["output"] for row in await execute(database, "SELECT run_id, output FROM turns")
+    }
+    assert said == {ID: "said", others[1]: None}
+    rows = {row["id"]: row for row in await execute(database, "SELECT * FROM schedules")}
+    assert (rows[SCH]["in_flight_run_id"], rows[SCH]["failure_streak"]) == (None, 0)
+    assert (rows[others[0]]["in_flight_run_id"], rows[others[0]]["failure_streak"]) == (others[1], 2)

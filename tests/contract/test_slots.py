@@ -6,7 +6,7 @@ import pytest
 
 from gnomon.domain.schedule import ScheduleStatus
 from gnomon.stores import slots
-from gnomon.stores.database import Database, Row
+from gnomon.stores.database import Database, Landed, Row, Tx, UniqueViolation
 from gnomon.testing.clock import FrozenClock
 from support.rows import AT, OCCURRENCE, SCHEDULE, SECOND, add_schedule, execute, one
 
@@ -136,7 +136,7 @@ async def test_a_fired_slot_moves_everything_on(database: Database) -> None:
     """DSP-5."""
     await add_schedule(database, run_count=4, fence=6)
     seen = {"seen_runs": 4, "seen_fence": 6}
-    assert await database.write(lambda tx: slots.advance(tx, [ADVANCE | seen])) == {SCH}
+    assert (await database.write(lambda tx: slots.advance(tx, [ADVANCE | seen]))).ids == {SCH}
     row = await one(database, "schedules", id=SCH)
     assert (row["next_fire_at"], row["recorded_until"], row["last_fire_at"]) == (AT + 3_600 * SECOND, AT, AT)
     assert (row["run_count"], row["in_flight_run_id"], row["waiting_run_id"], row["fence"]) == (
@@ -183,7 +183,7 @@ async def test_a_schedule_that_has_moved_since_it_was_read_is_left_alone(databas
         "seen_fence": 1,
         "seen_in_flight": "run_new",
     }
-    assert await database.write(lambda tx: slots.advance(tx, [again])) == set()
+    assert not (await database.write(lambda tx: slots.advance(tx, [again]))).ids
     assert await one(database, "schedules", id=SCH) == before
 
 
@@ -205,7 +205,7 @@ async def test_what_was_decided_over_another_state_is_not_written(
     """DSP-5: edited, fired, granted, ended or paused between the look and the writing."""
     await add_schedule(database, **meanwhile)
     before = await one(database, "schedules", id=SCH)
-    assert await database.write(lambda tx: slots.advance(tx, [ADVANCE])) == set()
+    assert not (await database.write(lambda tx: slots.advance(tx, [ADVANCE]))).ids
     assert await one(database, "schedules", id=SCH) == before
 
 
@@ -216,7 +216,8 @@ async def test_what_was_decided_long_ago_or_by_a_clock_that_was_set_is_not_writt
     """DSP-7, RUN-5b: a process that stood still in between decides anew; and never before the slot."""
     await add_schedule(database)
     clock.jump(seconds)
-    assert await database.write(lambda tx: slots.advance(tx, [ADVANCE])) == ({SCH} if written else set())
+    landed = await database.write(lambda tx: slots.advance(tx, [ADVANCE]))
+    assert landed.ids == ({SCH} if written else set())
 
 
 async def test_the_ledger_says_which_slots_it_holds(database: Database) -> None:
@@ -344,3 +345,61 @@ async def test_holidays_come_by_slug_and_a_calendar_that_is_gone_has_none(databa
     assert {slug: sorted(day.isoformat() for day in days) for slug, days in found.items()} == {
         "de": ["2026-12-25", "2026-12-26"]
     }
+
+
+# --- what depends on what landed ------------------------------------------------------------------------------------
+
+OTHER = "sch_other"
+
+
+async def entered(database: Database) -> set[str]:
+    return {row["schedule_id"] for row in await execute(database, "SELECT schedule_id FROM occurrences")}
+
+
+async def test_only_what_moved_on_is_entered_into_the_ledger(database: Database) -> None:
+    """DSP-5: one write, of which each row stands or falls with its schedule."""
+    await add_schedule(database)
+    await add_schedule(database, id=OTHER, revision=2)
+
+    async def work(tx: Tx) -> Landed:
+        landed = await slots.advance(tx, [ADVANCE, ADVANCE | {"id": OTHER}])
+        await slots.enter(tx, [LEDGER, LEDGER | {"schedule_id": OTHER}], landed, [SCH, OTHER])
+        return landed
+
+    assert (await database.write_guarded(work)).ids == {SCH}
+    assert await entered(database) == {SCH}
+
+
+async def test_what_comes_after_the_guard_was_sent_is_kept_to_what_landed_as_well(database: Database) -> None:
+    await add_schedule(database)
+    await add_schedule(database, id=OTHER, revision=2)
+
+    async def work(tx: Tx) -> None:
+        landed = await slots.advance(tx, [ADVANCE, ADVANCE | {"id": OTHER}])
+        await tx.send()
+        assert landed.ids == {SCH}
+        await slots.enter(tx, [LEDGER, LEDGER | {"schedule_id": OTHER}], landed, [SCH, OTHER])
+
+    await database.write_guarded(work)
+    assert await entered(database) == {SCH}
+
+
+async def test_a_slot_that_is_in_the_ledger_undoes_all_of_it(database: Database) -> None:
+    """DSP-6."""
+    await add_schedule(database)
+    await database.write(lambda tx: slots.record(tx, [LEDGER]))
+
+    async def work(tx: Tx) -> None:
+        landed = await slots.advance(tx, [ADVANCE])
+        await slots.enter(tx, [LEDGER], landed, [SCH])
+
+    with pytest.raises(UniqueViolation):
+        await database.write_guarded(work)
+    assert (await one(database, "schedules", id=SCH))["next_fire_at"] == AT
+
+
+async def test_what_is_looked_at_without_a_transaction_is_what_stands(database: Database) -> None:
+    await add_schedule(database)
+    assert await database.look(slots.next_due) == 0
+    assert [row["id"] for row in await database.look(lambda tx: slots.claim_due(tx, 9))] == [SCH]
+    assert [row["id"] for row in await database.look(lambda tx: slots.claim_due(tx, 9, hold=True))] == [SCH]

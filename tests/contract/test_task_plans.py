@@ -14,7 +14,7 @@ import pytest
 from gnomon.stores import queries
 from gnomon.stores.postgres.address import Address, parse
 from gnomon.stores.postgres.opening import prepare
-from gnomon.stores.postgres.statements import Catalogue
+from gnomon.stores.postgres.statements import Catalogue, PutOff
 from gnomon.stores.sqlite.connection import SetStatement
 from support.databases import a_file
 from support.rows import AT, SECOND
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 TASKS = 100_000
 SCHEMA = "task_plans"
 SQLITE = queries.load("sqlite")
-POSTGRES = Catalogue(queries.load("postgres"))
+POSTGRES = Catalogue(queries.load("postgres"), SCHEMA)
 NUMBERS = {
     "sqlite": f"(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {TASKS}) SELECT i FROM n)",
     "postgres": f"(SELECT i FROM generate_series(1, {TASKS}) AS i)",
@@ -274,7 +274,7 @@ async def test_a_hot_statement_is_served_by_an_index_on_postgresql(
     raw: "asyncpg.Connection[asyncpg.Record]", name: str, index: str
 ) -> None:
     plain = POSTGRES.plain.get(name)
-    text = POSTGRES.together([POSTGRES.sets[name]]) if plain is None else plain.text
+    text = POSTGRES.together([PutOff(POSTGRES.sets[name], [])]) if plain is None else plain.text
     count = max((int(number) for number in re.findall(r"\$(\d+)", text)), default=0)
     # of few locks all are read sooner than one is looked up; what is left then are those that no index serves
     await raw.execute("SET LOCAL enable_seqscan TO off")

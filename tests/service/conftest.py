@@ -18,7 +18,8 @@ from support.verdicts import Lived
 async def house(database: Database, clock: FrozenClock, mint: Mint) -> AsyncIterator[House]:
     built = await House(database, clock, mint).open()
     yield built
-    built.direct.close()
+    for each in (built, *built.others):
+        each.direct.close()
 
 
 @pytest.fixture

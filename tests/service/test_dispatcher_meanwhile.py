@@ -25,8 +25,8 @@ class Interrupted:
         self._database = database
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
-    async def write_planned(self, read: Any, plan: Any, write: Any) -> Any:
-        planned = plan(await self._database.read(read))
+    async def write_planned(self, read: Any, plan: Any, write: Any, **_: bool) -> Any:
+        planned = plan(await self._database.look(read))
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             await meanwhile()
@@ -39,6 +39,7 @@ class Interrupted:
 async def a_slow_house(house: House, **changes: Any) -> tuple[House, Interrupted]:
     path = Interrupted(house.database)
     slow = await house.neighbour(database=path)
+    house.others.append(slow)
     await an_agent(house.database)
     await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5), **changes)
     return slow, path

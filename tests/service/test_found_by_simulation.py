@@ -34,8 +34,9 @@ class LosesAnswers:
         read: Callable[[Any], Awaitable[Any]],
         plan: Callable[[Any], Any],
         write: Callable[[Any, Any], Awaitable[Any]],
+        **options: bool,
     ) -> Any:
-        return await self._broken(self._database.write_planned(read, plan, write))
+        return await self._broken(self._database.write_planned(read, plan, write, **options))
 
     async def write_guarded(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
         return await self._broken(self._database.write(work))

@@ -8,12 +8,12 @@ import pytest
 
 from gnomon.domain.errors import Unavailable
 from gnomon.stores import processes, runs, slots
-from gnomon.stores.database import CheckViolation, Tx, UniqueViolation
-from gnomon.stores.postgres import connection, database, pool
+from gnomon.stores.database import CheckViolation, Tx, UniqueViolation, Value
+from gnomon.stores.postgres import database, pool, transaction
 from gnomon.stores.postgres.address import Address
 from gnomon.testing.clock import FrozenClock
 from support.postgres import FrozenPostgres, execute, open_empty
-from support.rows import AT, RUN, RUNNING, add_run, add_schedule
+from support.rows import AT, OCCURRENCE, RUN, RUNNING, add_run, add_schedule
 from support.rows import execute as rows
 
 pytestmark = pytest.mark.anyio
@@ -183,7 +183,7 @@ async def test_a_lock_is_waited_for_within_bounds(
     await add_run(store)
     other = await asyncpg.connect(postgres_address.dsn)
     await other.execute(f"BEGIN; SELECT 1 FROM {postgres_address.schema}.runs FOR UPDATE")
-    monkeypatch.setattr(connection, "LOCK_SECONDS", 0.02)
+    monkeypatch.setattr(transaction, "LOCK_SECONDS", 0.02)
     with pytest.raises(Unavailable) as caught:
         await store.write(lambda tx: execute(tx, "UPDATE runs SET attempt = 1", {}))
     assert caught.value.code == "busy"
@@ -208,6 +208,39 @@ async def test_a_claim_waits_for_no_lock(store: FrozenPostgres, postgres_address
     await other.close()
 
 
+NOT_COALESCED: dict[str, Value] = {
+    "reason": None,
+    "coalesced_first": None,
+    "coalesced_last": None,
+    "coalesced_count": None,
+}
+
+
+def moved_on(schedule_id: str) -> dict[str, Value]:
+    """The step of a schedule that was seen as ``support.rows`` makes it."""
+    seen: dict[str, Value] = {
+        "seen_at": AT,
+        "seen_revision": 1,
+        "seen_runs": 0,
+        "seen_fence": 0,
+        "seen_in_flight": None,
+    }
+    step: dict[str, Value] = {
+        "id": schedule_id,
+        "claimed_at": AT,
+        "next_fire_at": AT + 3_600_000_000,
+        "recorded_until": AT,
+    }
+    left: dict[str, Value] = {
+        "fired_at": AT,
+        "fired": 1,
+        "in_flight_run_id": "run_x",
+        "waiting_run_id": None,
+        "granted": 1,
+    }
+    return {**step, **left, **seen, "seen_waiting": None}
+
+
 async def test_a_scan_takes_no_schedule_that_others_hold(
     store: FrozenPostgres, postgres_address: Address
 ) -> None:
@@ -218,9 +251,40 @@ async def test_a_scan_takes_no_schedule_that_others_hold(
     await other.execute(
         f"BEGIN; SELECT 1 FROM {postgres_address.schema}.schedules WHERE id = 'sch_1' FOR UPDATE"
     )
-    claimed = await store.write_guarded(lambda tx: slots.claim_due(tx, 9))
+    claimed = await store.write_guarded(lambda tx: slots.claim_due(tx, 9, hold=True))
     assert [row["id"] for row in claimed] == ["sch_2"]
+    seen = await store.look(lambda tx: slots.claim_due(tx, 9))
+    assert [row["id"] for row in seen] == ["sch_1", "sch_2"], "planned without a lock"
+    steps = [moved_on(f"sch_{number}") for number in (1, 2)]
+    landed = await store.write_guarded(lambda tx: slots.advance(tx, steps))
+    assert landed.ids == {"sch_2"}, "and left alone when it is written"
     await other.close()
+
+
+async def write_down(tx: Tx, steps: list[dict[str, Value]], entries: list[dict[str, Value]]) -> None:
+    landed = await slots.advance(tx, steps)
+    await slots.enter(tx, entries, landed, [str(entry["schedule_id"]) for entry in entries])
+
+
+async def test_a_write_of_what_was_planned_is_one_trip(store: FrozenPostgres) -> None:
+    """P9: neither BEGIN nor COMMIT stands around a statement that is all of the work."""
+    await add_schedule(store, id="sch_1")
+    steps, slot = [moved_on("sch_1")], {**OCCURRENCE, "schedule_id": "sch_1", **NOT_COALESCED}
+    await store.look(slots.next_due)
+    # once before, so that the driver has asked all that it asks at a first time
+    with pytest.raises(UniqueViolation):
+        await store.write_guarded(lambda tx: write_down(tx, steps, [slot, slot]))
+    raw = await store._pool.take()
+    said: list[str] = []
+    raw.add_query_logger(lambda query: said.append(query.query))
+    store._pool.give(raw)
+
+    await store.write_guarded(lambda tx: write_down(tx, steps, [slot]))
+    await store.look(slots.next_due)
+    await asyncio.sleep(0)  # the driver tells its logger a step later
+    write, look = [text for text in said if "gnomon.now_us" not in text]
+    assert write.startswith("WITH step_1 AS (UPDATE contract.schedules")
+    assert "min(next_fire_at)" in look
 
 
 async def test_of_claims_side_by_side_each_run_goes_to_one(store: FrozenPostgres) -> None:
@@ -256,7 +320,9 @@ async def test_a_run_that_came_to_wait_while_another_ended_is_freed(
     settled = {"run_id": "run_1", "schedule_id": schedule_id, "clears": 1}
 
     async def close(tx: Tx) -> None:
-        assert await runs.close(tx, [ending]) == {"run_1"}
+        landed = await runs.close(tx, [ending])
+        await tx.send()
+        assert landed.ids == {"run_1"}
         await runs.settle(tx, [settled], parallel=False)
 
     closing = asyncio.create_task(store.write_guarded(close))

@@ -11,8 +11,10 @@ import anyio.lowlevel
 import asyncpg
 import pytest
 
+from gnomon.domain.audit import Action
 from gnomon.domain.errors import Unavailable, UnusableDatabase
-from gnomon.stores import processes
+from gnomon.stores import audit, processes
+from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Tx
 from gnomon.stores.postgres import connection
 from gnomon.stores.postgres.address import Address
@@ -115,6 +117,20 @@ async def test_a_commit_whose_answer_is_lost_is_neither_yes_nor_no(
     proxy.turn(Mode.PASS)
     assert await in_time(store, ["prc_1"]) == ["prc_1"]
     await behind.write(lambda tx: start(tx, "prc_2"))
+
+
+async def test_a_write_that_stood_alone_is_neither_yes_nor_no_when_its_answer_is_lost(
+    store: FrozenPostgres, behind: FrozenPostgres, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-5a: no COMMIT was under way, and still it may be written."""
+    monkeypatch.setattr(connection, "STATEMENT_SECONDS", 0.5)
+    entry = NewEntry("ana", Action.WARN, "schedule", "sch_1")
+    await behind.write_guarded(lambda tx: audit.append_many(tx, [entry]))
+    proxy.turn(Mode.DEAF)
+    with pytest.raises(CommitUnknown):
+        await behind.write_guarded(lambda tx: audit.append_many(tx, [entry]))
+    proxy.turn(Mode.PASS)
+    assert len(await rows(store, "SELECT seq FROM audit")) in {1, 2}
 
 
 async def test_a_line_that_falls_silent_is_given_up(

@@ -237,6 +237,8 @@ async def test_a_runner_that_cannot_renew_stops_before_its_lease_ends(
         def write(self, _work: object) -> object:
             raise Unavailable("the database is gone")
 
+        write_one = write
+
     monkeypatch.setattr(house, "direct", Down())
     await house.elapse(85)
     await house.until(hold.cancelled.is_set)
@@ -258,6 +260,8 @@ async def test_a_process_without_a_heartbeat_stops_all_its_work(
     class Down:
         def write(self, _work: object) -> object:
             raise Unavailable("the database is gone")
+
+        write_one = write
 
     monkeypatch.setattr(house, "direct", Down())
     await house.elapse(house.pace.heartbeat_timeout_seconds - 1)
@@ -314,10 +318,10 @@ async def test_a_close_that_fails_is_reduced_to_taking_the_lock_off(
     sid = await a_due_schedule(house)
     real = runs.answer
 
-    async def broken(tx: object, answers: object) -> None:
+    async def broken(tx: Any, answers: Any, *landed: Any) -> None:
         if answers:
             raise RuntimeError("planted")
-        await real(tx, answers)  # type: ignore[arg-type]
+        await real(tx, answers, *landed)
 
     monkeypatch.setattr(runs, "answer", broken)
     await house.dispatch()

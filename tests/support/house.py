@@ -38,6 +38,7 @@ class House:
     killed: list[int] = field(default_factory=list)
     chores: tuple[Chore, ...] = ()
     places: Places | None = None
+    others: "list[House]" = field(default_factory=list)  # closed together with this one
 
     async def open(self) -> "House":
         """Build the engine and write the process's row; nothing ticks by itself."""
@@ -63,7 +64,12 @@ class House:
     async def neighbour(self, seed: int = 99, **changes: Any) -> "House":
         """Another process over the same database, with an identity of its own."""
         house = replace(
-            self, mint=Mint(self.clock, SeededEntropy(seed)), runtime=ScriptedRuntime(), killed=[], **changes
+            self,
+            mint=Mint(self.clock, SeededEntropy(seed)),
+            runtime=ScriptedRuntime(),
+            killed=[],
+            others=[],
+            **changes,
         )
         return await house.open()
 

@@ -11,7 +11,8 @@ from typing import Any
 from gnomon.stores import queries
 from gnomon.stores.database import Database, Tx
 from gnomon.stores.postgres.connection import Connection
-from gnomon.stores.postgres.statements import Statement
+from gnomon.stores.postgres.statements import Catalogue
+from support.postgres import SCHEMA
 from support.rows import execute
 
 _SCAN = re.compile(r"^(?:SCAN|.*\bSeq Scan on) (\w+)")
@@ -24,10 +25,10 @@ async def plan(database: Database, name: str, given: Mapping[str, Any]) -> list[
         if not isinstance(tx, Connection):
             return None
         query = queries.load("postgres")[name]
-        await tx.raw.execute("SET LOCAL enable_seqscan TO off")
-        rows = await tx.raw.fetch(
-            f"EXPLAIN {Statement(query).text}", *(given[name] for name in query.parameters)
-        )
+        raw = await tx.ready()
+        await raw.execute("SET LOCAL enable_seqscan TO off")
+        text = Catalogue({name: query}, SCHEMA).plain[name].text
+        rows = await raw.fetch(f"EXPLAIN {text}", *(given[name] for name in query.parameters))
         return [row[0] for row in rows]
 
     lines = await database.write(work)

@@ -48,7 +48,14 @@ class FrozenPostgres(PostgresDatabase):
         self.clock = clock
 
     def beginning(self, isolation: str) -> str:
-        return f"{super().beginning(isolation)}; SET LOCAL gnomon.now_us TO {self.clock.micros()}"
+        # the path is for statements of tests, which name no schema
+        return (
+            f"{super().beginning(isolation)}; SET LOCAL search_path TO {self.address.schema}; "
+            f"SET LOCAL gnomon.now_us TO {self.clock.micros()}"
+        )
+
+    def first(self) -> str:
+        return f"SET gnomon.now_us TO {self.clock.micros()}"
 
     def direct(self, patience: float | None = None) -> DirectPostgres:
         return _Aside(super().direct(patience))  # type: ignore[return-value]
@@ -63,6 +70,9 @@ class _Aside:
 
     def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         return self._thread.submit(self._direct.write, work).result()
+
+    def write_one(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        return self._thread.submit(self._direct.write_one, work).result()
 
     def changed_elsewhere(self) -> bool:
         return self._direct.changed_elsewhere()
@@ -95,7 +105,8 @@ async def execute(tx: Any, text: str, parameters: Mapping[str, Any]) -> list[dic
     """The rows of a statement that the product does not have."""
     names = list(dict.fromkeys(PARAMETER.findall(text)))
     numbered = PARAMETER.sub(lambda match: f"${names.index(match.group(1)) + 1}", text)
-    rows = await tx.raw.fetch(numbered, *(parameters[name] for name in names))
+    raw = await tx.ready()
+    rows = await raw.fetch(numbered, *(parameters[name] for name in names))
     return [dict(row) for row in rows]
 
 
@@ -103,4 +114,5 @@ async def insert(tx: Any, table: str, rows: list[Mapping[str, Any]]) -> None:
     """Insert rows that have the same columns."""
     values = ", ".join(f"${number}" for number in range(1, len(rows[0]) + 1))
     text = f"INSERT INTO {table} ({', '.join(rows[0])}) VALUES ({values})"
-    await tx.raw.executemany(text, [tuple(row.values()) for row in rows])
+    raw = await tx.ready()
+    await raw.executemany(text, [tuple(row.values()) for row in rows])

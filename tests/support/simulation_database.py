@@ -127,6 +127,8 @@ class SimDatabase:
         read: Callable[[Tx], Awaitable[Any]],
         plan: Callable[[Any], Any],
         write: Callable[[Tx, Any], Awaitable[T]],
+        *,
+        crowded: bool = False,
     ) -> T | None:
         """As SQLite does it: others may write between the look and the writing."""
         planned = plan(await self.read(read))
@@ -141,6 +143,10 @@ class SimDatabase:
         answer = self.transact("BEGIN IMMEDIATE", work)
         await self._hop()
         return answer
+
+    async def look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """As ``read``."""
+        return await self.read(work)
 
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         await self._hop()
@@ -177,6 +183,9 @@ class SimDirect:
 
     def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         return self._database.transact("BEGIN IMMEDIATE", work)
+
+    def write_one(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        return self.write(work)
 
     def changed_elsewhere(self) -> bool:
         seen, self._seen = self._seen, self._journal.version

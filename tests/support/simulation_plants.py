@@ -17,7 +17,7 @@ from gnomon.services.mint import Mint
 from gnomon.services.renewal import Renewal
 from gnomon.services.runner import Runner
 from gnomon.stores import audit, queries, runs, slots
-from gnomon.stores.database import Row, Tx
+from gnomon.stores.database import Landed, Row, Tx
 from gnomon.stores.queries import Query
 from support.simulation import Script
 
@@ -112,9 +112,9 @@ def advance_apart(_: str) -> Iterator[Changed]:
     real, later = slots.advance, list[Sequence[Any]]()
     scan = Dispatcher._scan
 
-    async def put_off(_: Tx, schedules: Any) -> set[str]:
+    async def put_off(_: Tx, schedules: Any) -> Landed:
         later.append(list(schedules))
-        return {row["id"] for row in later[-1]}
+        return Landed(row["id"] for row in later[-1])
 
     async def scan_then_advance(dispatcher: Any) -> Any:
         try:

@@ -44,5 +44,6 @@ class Grant:
     dedup_key: str | None
     trace_id: str
     half_done: bool
-    parallel: bool
+    parallel: bool  # others of its schedule may be unfinished beside it
+    exclusive: bool  # none may, and none waits for its end (overlap ``skip``)
     taken_at: float

@@ -11,7 +11,7 @@ from gnomon.domain.retry import backoff_seconds
 from gnomon.domain.run import RunError, RunStatus
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
-from gnomon.services.closing import Ending
+from gnomon.services.ending import Ending
 from gnomon.services.invoking import Invoker
 from gnomon.services.renewal import Renewal
 from gnomon.services.reporting import Reports

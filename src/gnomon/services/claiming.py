@@ -82,6 +82,7 @@ async def _refuse(tx: Tx, row: Row, verdict: Verdict, owner: str) -> NewEntry:
             }
         ],
     )
+    await tx.send()
     await settle(tx, [Closed(row["id"], row["schedule_id"], row["trigger_kind"], RunStatus.FAILED, error)])
     return NewEntry(
         owner, Action.RELEASE, "run", row["id"], row["fence"], {"status": "failed", "reason": code}
@@ -119,5 +120,6 @@ def _grant(row: Row, verdict: Verdict, taken_at: float) -> Grant:
         trace_id=row["trace_id"] or trace_id(row["id"]),
         half_done=bool(row["half_done"]),
         parallel=row["overlap"] == Overlap.ALLOW,
+        exclusive=row["overlap"] == Overlap.SKIP,
         taken_at=taken_at,
     )

@@ -30,7 +30,7 @@ from gnomon.services.mint import Mint
 from gnomon.services.slot_ends import cancel_running, stop
 from gnomon.services.slot_plan import Plan, Taken, plan_slot
 from gnomon.stores import audit, runs, slots
-from gnomon.stores.database import Database, Row, Tx
+from gnomon.stores.database import Database, Landed, Row, Tx, UniqueViolation
 
 BATCH = 100
 ACTOR = "dispatcher"
@@ -40,6 +40,8 @@ PLACE_SECONDS = 0.01
 # Processes that plan over one list take the same slots, and all but one have planned for nothing. Whoever lost takes
 # its next batch from so many windows of the list, one by chance.
 MOST_WINDOWS = 16
+# For so long after a loss, what is due is held while it is planned, where the engine can
+CROWDED_SECONDS = 1.0
 NOT_YET_SECONDS = 0.2  # until the heartbeat of a process that stood still is fresh again
 _log = structlog.get_logger()
 
@@ -85,8 +87,25 @@ class _Scan:
     outcomes: list[tuple[str, str]] = field(default_factory=list)
 
 
-class RecordedAlready(Exception):  # noqa: N818 - a fact about the ledger, told to the scan that ran into it
-    """A slot that was about to be recorded is in the ledger: a restored file, a clock that went back."""
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What was planned, and which of it landed: known after the commit."""
+
+    planned: list[Plan]
+    landed: Landed
+
+    def scan(self) -> _Scan:
+        """What came of it."""
+        plans = [plan for plan in self.planned if plan.schedule_id in self.landed.ids]
+        taken = [plan.taken for plan in plans if plan.taken is not None]
+        return _Scan(
+            seen=len(self.planned),
+            moved=len(plans),
+            queued=sum(plan.run is not None for plan in plans) - len(taken),
+            worst_lag_us=max(plan.lag_us() for plan in self.planned),
+            taken=taken,
+            outcomes=[plan.outcome() for plan in plans if plan.occurrence is not None],
+        )
 
 
 class _Seen(NamedTuple):
@@ -124,6 +143,7 @@ class Dispatcher:
         self._batch = batch
         self._lost_claims = LostClaims(database, process_id, wakeup)
         self._spread = 1
+        self._crowded_until = 0.0
         self.lag_us = 0
         # slots by disposition and reason, for the metrics
         self.recorded: Counter[tuple[str, str]] = Counter()
@@ -134,7 +154,7 @@ class Dispatcher:
         left = False
         await self._lost_claims.settle()
         while True:
-            wait_us = await self._database.read(slots.next_due)
+            wait_us = await self._database.look(slots.next_due)
             if wait_us is None or wait_us > 0:  # the common tick reads once and writes nothing
                 self.lag_us = worst
                 return None if wait_us is None else wait_us / SECOND
@@ -158,9 +178,10 @@ class Dispatcher:
         claim = partial(self._claim, claim_id, places)
         try:
             try:
-                scan = await claim(self._write) or scan
-            except RecordedAlready:
-                scan = await claim(self._write_the_unrecorded) or scan
+                written = await claim(_write)
+            except UniqueViolation:  # a slot is in the ledger: a restored file, a clock that went back
+                written = await claim(_write_the_unrecorded)
+            scan = scan if written is None else written.scan()
         except Unavailable:
             self._lost_claims.doubt(claim_id)
             raise
@@ -171,20 +192,25 @@ class Dispatcher:
             self._wakeup.notify()
         if scan.seen:
             self._spread = max(1, self._spread - 1) if scan.moved else min(2 * self._spread, MOST_WINDOWS)
+        if scan.moved < scan.seen:
+            self._crowded_until = self._clock.monotonic() + CROWDED_SECONDS
         return scan
 
     async def _claim(
-        self, claim_id: str, places: int, write: Callable[[Tx, list[Plan]], Awaitable[_Scan]]
-    ) -> _Scan | None:
-        look = partial(self._look, crc32(claim_id.encode()) % self._spread)
-        plan = partial(self._plan, claim_id, places)
-        return await failpoints.through("claim", partial(self._database.write_planned, look, plan), write)
+        self, claim_id: str, places: int, write: Callable[[Tx, list[Plan]], Awaitable[_Written]]
+    ) -> _Written | None:
+        crowded = self._clock.monotonic() < self._crowded_until
+        look = partial(self._look, crc32(claim_id.encode()) % self._spread, crowded)
+        planned = partial(
+            self._database.write_planned, look, partial(self._plan, claim_id, places), crowded=crowded
+        )
+        return await failpoints.through("claim", planned, write)
 
-    async def _look(self, window: int, tx: Tx) -> _Seen:
+    async def _look(self, window: int, crowded: bool, tx: Tx) -> _Seen:
         """What is due, and what a decision about it needs to know."""
-        due = await slots.claim_due(tx, self._batch, window * self._batch)
+        due = await slots.claim_due(tx, self._batch, window * self._batch, hold=crowded)
         if not due and window:
-            due = await slots.claim_due(tx, self._batch)
+            due = await slots.claim_due(tx, self._batch, hold=crowded)
         if not due:
             return _Seen(due, {}, {})
         verdicts = await self._gates.judge(tx, {(row["target_kind"], row["target_id"]) for row in due})
@@ -206,44 +232,47 @@ class Dispatcher:
             plans.append(plan)
         return plans or None
 
-    async def _write(self, tx: Tx, planned: list[Plan]) -> _Scan:
-        """Write down what was planned, for those that still are as they were seen.
-
-        Raises:
-            RecordedAlready: the ledger holds one of the slots; nothing may be committed.
-        """
-        landed = await slots.advance(tx, [plan.advance for plan in planned])
-        plans = [plan for plan in planned if plan.schedule_id in landed]
-        scan = _Scan(
-            seen=len(planned),
-            moved=len(plans),
-            worst_lag_us=max(plan.lag_us() for plan in planned),
-            taken=[plan.taken for plan in plans if plan.taken is not None],
-            outcomes=[plan.outcome() for plan in plans if plan.occurrence is not None],
-        )
-        new = [plan.run for plan in plans if plan.run is not None]
-        scan.queued = len(new) - len(scan.taken)
-        await runs.insert(tx, new)
-        failpoints.reach("claim.recorded")
-        await audit.append_many(tx, [entry for plan in plans for entry in plan.audit])
-        occurrences = [plan.occurrence for plan in plans if plan.occurrence is not None]
-        if len(await slots.record(tx, occurrences)) < len(occurrences):
-            raise RecordedAlready
-        for plan in plans:
-            if plan.cancel_run_id is not None:
-                await cancel_running(tx, plan.cancel_run_id)
-            if plan.stop is not None:
-                await stop(tx, plan.schedule_id, plan.stop)
-        return scan
-
-    async def _write_the_unrecorded(self, tx: Tx, planned: list[Plan]) -> _Scan:
-        """The same where the ledger holds some of the slots: their schedules move on, nothing starts (DSP-6)."""
-        occurrences = [plan.occurrence for plan in planned if plan.occurrence is not None]
-        recorded = await slots.recorded(tx, occurrences)
-        return await self._write(
-            tx, [plan.without_slot() if plan.schedule_id in recorded else plan for plan in planned]
-        )
-
     async def _holidays(self, tx: Tx, due: list[Row]) -> dict[str, frozenset[date]]:
         slugs = {row["calendar"] for row in due if row["calendar"] is not None}
         return await slots.holidays(tx, slugs) if slugs else {}
+
+
+async def _write(tx: Tx, planned: list[Plan]) -> _Written:
+    """Write down what was planned, for those that still are as they were seen.
+
+    Raises:
+        UniqueViolation: the ledger holds one of the slots; nothing may be committed.
+    """
+    landed = await slots.advance(tx, [plan.advance for plan in planned])
+    born = [plan for plan in planned if plan.run is not None]
+    await runs.insert(
+        tx, [plan.run for plan in born if plan.run is not None], landed, [plan.schedule_id for plan in born]
+    )
+    failpoints.reach("claim.recorded")
+    told = [(entry, plan.schedule_id) for plan in planned for entry in plan.audit]
+    await audit.append_many(tx, [entry for entry, _ in told], landed, [one for _, one in told])
+    entered = [(plan.occurrence, plan.schedule_id) for plan in planned if plan.occurrence is not None]
+    await slots.enter(tx, [slot for slot, _ in entered], landed, [one for _, one in entered])
+    if any(plan.goes_on for plan in planned):
+        await tx.send()
+        for plan in planned:
+            if plan.schedule_id in landed.ids:
+                await _go_on(tx, plan)
+    return _Written(planned, landed)
+
+
+async def _go_on(tx: Tx, plan: Plan) -> None:
+    """What few slots bring with them: a run that makes way, a schedule that leaves ``active``."""
+    if plan.cancel_run_id is not None:
+        await cancel_running(tx, plan.cancel_run_id)
+    if plan.stop is not None:
+        await stop(tx, plan.schedule_id, plan.stop)
+
+
+async def _write_the_unrecorded(tx: Tx, planned: list[Plan]) -> _Written:
+    """The same where the ledger holds some of the slots: their schedules move on, nothing starts (DSP-6)."""
+    occurrences = [plan.occurrence for plan in planned if plan.occurrence is not None]
+    recorded = await slots.recorded(tx, occurrences)
+    return await _write(
+        tx, [plan.without_slot() if plan.schedule_id in recorded else plan for plan in planned]
+    )

@@ -180,10 +180,9 @@ class Renewal:
         if now < self._next_beat and not due and self.alive():
             return
         self._next_beat = now + self._every
+        write = database.write if known else database.write_one
         try:
-            alive, renewed, held = failpoints.directly(
-                "renew", database.write, lambda tx: self._write(tx, due, known)
-            )
+            alive, renewed, held = failpoints.directly("renew", write, lambda tx: self._write(tx, due, known))
         except GnomonError as error:
             _log.warning("heartbeat_failed", error=error.message)
             self._next_beat = now + min(self._every, _AGAIN_SECONDS)
@@ -203,9 +202,9 @@ class Renewal:
         alive = beat_at is not None
         if beat_at is not None:
             self._on_beat(beat_at, asked_at)
-        renewed = await runs.renew(tx, self._process_id, [(hold.run_id, hold.fence) for hold in due])
         if not known:  # a process without work says that it lives, and asks for nothing
-            return alive, renewed, set()
+            return alive, set(), set()
+        renewed = await runs.renew(tx, self._process_id, [(hold.run_id, hold.fence) for hold in due])
         return alive, renewed, await runs.held_by(tx, self._process_id)
 
     def _beaten(self, sent_at: float, *, alive: bool) -> None:

@@ -20,7 +20,8 @@ from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.attempt import Attempts
 from gnomon.services.claiming import HELD_SECONDS, claim_runs, give_back
-from gnomon.services.closing import Closing, Ending
+from gnomon.services.closing import Closing
+from gnomon.services.ending import Ending
 from gnomon.services.gates import Gates
 from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
@@ -73,8 +74,7 @@ class Runner:
         self._deadlines = Deadlines()
         self._closers: set[asyncio.Task[None]] = set()
         self._draining = False
-        self._freed = asyncio.Event()
-        self._idle = asyncio.Event()
+        self._freed, self._idle = asyncio.Event(), asyncio.Event()
         self._idle.set()
 
     @property
@@ -177,7 +177,7 @@ class Runner:
         left = False
         while True:
             try:
-                wait_us = await self._database.read(runs.next_claimable)
+                wait_us = await self._database.look(runs.next_claimable)
             except Unavailable:
                 self._share.wait_no_more()
                 raise
@@ -286,7 +286,7 @@ class Runner:
         closer.add_done_callback(self._closers.discard)
 
     async def _look_at_cancels(self) -> None:
-        for run_id, by in await self._database.read(lambda tx: runs.cancels(tx, self._process_id)):
+        for run_id, by in await self._database.look(lambda tx: runs.cancels(tx, self._process_id)):
             work = self._works.get(run_id)
             if work is not None:
                 work.cancelled_by = by
@@ -294,7 +294,7 @@ class Runner:
 
     async def _look_at_deferred(self) -> None:
         waiting = {work.grant.run_id: work for work in self._works.values() if work.deferred}
-        running = await self._database.read(lambda tx: runs.still_running(tx, waiting))
+        running = await self._database.look(lambda tx: runs.still_running(tx, waiting))
         for run_id, work in waiting.items():
             if run_id not in running:
                 self._stop(work, Stopping.GIVEN_UP)

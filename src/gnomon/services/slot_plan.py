@@ -65,6 +65,11 @@ class Plan:
     cancel_run_id: str | None = None
     stop: Stop | None = None
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether more is to be written than the slot itself."""
+        return self.cancel_run_id is not None or self.stop is not None
+
     def lag_us(self) -> int:
         """How late the slot was seen that came due."""
         seen_at, due_at = self.advance["seen_at"], self.advance["claimed_at"]

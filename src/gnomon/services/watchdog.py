@@ -72,7 +72,7 @@ class Watchdog:
 
     async def tick(self) -> float:
         """One sweep and the chores; seconds until the next, by the first chore that gives fewer of them."""
-        due = await self._database.read(self._look)
+        due = await self._database.look(self._look)
         jumps, self._jumps = self._jumps, []
         for jump in jumps:
             _log.warning("clock_jumped", seconds=jump.seconds, stalled=jump.stalled)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gnomon.domain.audit import Action, AuditEntry
 from gnomon.domain.instants import from_micros
-from gnomon.stores.database import Tx, Value
+from gnomon.stores.database import Landed, Tx, Value
 
 _encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: two entries are written for each run
 
@@ -40,10 +40,12 @@ class NewEntry:
         }
 
 
-async def append_many(tx: Tx, entries: Sequence[NewEntry]) -> None:
+async def append_many(
+    tx: Tx, entries: Sequence[NewEntry], landed: Landed | None = None, of: Sequence[str] = ()
+) -> None:
     """Append entries, in order, at the database's present instant."""
     if entries:
-        await tx.later("audit.append", [entry.parameters() for entry in entries])
+        await tx.later("audit.append", [entry.parameters() for entry in entries], landed, of)
 
 
 async def append(

@@ -4,7 +4,7 @@ A store method takes a ``Tx`` and awaits its statements, nothing else; so the sa
 statement is a round trip, and on SQLite, where the whole transaction is one hop to the writing thread.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -24,6 +24,39 @@ class UniqueViolation(Exception):  # noqa: N818 - it is a fact about the data, t
 
 class CheckViolation(Exception):  # noqa: N818 - likewise
     """A constraint or an append-only trigger of the schema refused the row."""
+
+
+class Landed:
+    """Which rows of a guard were still as they had been read: known when its statement has run.
+
+    That is at once on some engines; on others after ``Tx.send``, the next statement that answers, or the transaction.
+    """
+
+    __slots__ = ("_ids",)
+
+    def __init__(self, ids: Iterable[str] | None = None) -> None:
+        self._ids = None if ids is None else frozenset(ids)
+
+    @property
+    def known(self) -> bool:
+        """Whether the guard's statement has run."""
+        return self._ids is not None
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids that it let through."""
+        assert self._ids is not None, "the guard has not been sent yet"
+        return self._ids
+
+    def answer(self, ids: Iterable[str]) -> None:
+        """The guard's statement has run: for the engine."""
+        self._ids = frozenset(ids)
+
+
+def kept(rows: Iterable[T], landed: Landed, of: Iterable[str]) -> list[T]:
+    """The rows whose ids the guard let through."""
+    ids = landed.ids
+    return [row for row, one in zip(rows, of, strict=True) if one in ids]
 
 
 class Tx(Protocol):
@@ -49,12 +82,28 @@ class Tx(Protocol):
         """Execute once for each mapping of parameters; what RETURNING gave, over all of them."""
         ...
 
-    async def later(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+    async def later(
+        self,
+        name: str,
+        rows: Iterable[Mapping[str, Value]],
+        /,
+        landed: Landed | None = None,
+        of: Sequence[str] = (),
+    ) -> None:
         """As ``many``, of a set query whose answer nobody needs.
 
         It may be put off and sent together with others, but is done before the next statement that answers and before
-        the commit; what it raises may be raised there.
+        the commit; what it raises may be raised there. With ``landed``, each row is taken only if the guard let through
+        the id that stands at its place in ``of``.
         """
+        ...
+
+    async def guard(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> Landed:
+        """As ``later``, of a set query that returns the ids of the rows that it changed: what others depend on."""
+        ...
+
+    async def send(self) -> None:
+        """Do now what was put off."""
         ...
 
 
@@ -63,6 +112,10 @@ class DirectDatabase(Protocol):
 
     def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """Run ``work`` in a write transaction, in the calling thread."""
+        ...
+
+    def write_one(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """As ``write``, for work that is one statement, which may run twice."""
         ...
 
     def changed_elsewhere(self) -> bool:
@@ -100,12 +153,19 @@ class Database(Protocol):
         read: Callable[[Tx], Awaitable[S]],
         plan: Callable[[S], P | None],
         write: Callable[[Tx, P], Awaitable[T]],
+        *,
+        crowded: bool = False,
     ) -> T | None:
         """Read, plan, and write what was planned; nothing is written, and ``None`` returned, where the plan is ``None``.
 
-        Where an engine has one writer at a time, the planning does not keep the others waiting: what was read may have
-        changed before it is written, so ``write`` guards itself as in ``write_guarded``.
+        The planning does not keep others waiting: what was read, by statements that stand alone, may have changed
+        before it is written, so ``write`` guards itself as in ``write_guarded``. ``crowded`` says that others are
+        about to plan the same: where an engine can, what is read is then held until it is written.
         """
+        ...
+
+    async def look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """As ``read``, for one statement, or for several that need not agree with each other."""
         ...
 
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:

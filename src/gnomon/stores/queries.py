@@ -1,7 +1,7 @@
 """The named SQL: read once from ``sql/<noun>.sql``, one text for both engines, and never composed elsewhere.
 
 A query starts at ``-- name: <words>`` and is called ``<noun>.<words>``. Parameters are ``:name``. ``@lease_seconds``
-is replaced by the domain's formula (DSP-4). A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that
+is replaced by the domain's formula (DSP-4), and a line ``@<words>`` by the query of that name before it. A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that
 engine alone; an engine's own folder (``postgres/sql``) replaces a query of the same name.
 
 A query with a line ``-- rows: <column> <kind>, ...`` is a *set query*: it runs once for a whole list of rows, which it
@@ -24,6 +24,7 @@ _ROWS = re.compile(r"^--\s*rows:\s*(.+?),?\s*$")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _OWN_LINE = re.compile(r"^\s*--(sqlite|postgres):(.*)$")
 ROWS = "@rows"
+_AGAIN = re.compile(r"^@(\w+)$", re.MULTILINE)
 _KINDS = frozenset({"text", "int", "real"})
 _MACROS = {"@lease_seconds": LEASE_SECONDS_SQL}
 
@@ -87,17 +88,22 @@ def _parse(file: Traversable, engine: str) -> dict[str, Query]:
             current = blocks.setdefault(name, [])
         elif current is not None and (_ROWS.match(line) or not line.lstrip().startswith("--")):
             current.append(line)
-    return {name: _query(name, lines) for name, lines in blocks.items()}
+    said: dict[str, str] = {}
+    found: dict[str, Query] = {}
+    for name, lines in blocks.items():
+        text = "\n".join(line for line in lines if not _ROWS.match(line)).strip().rstrip(";").rstrip()
+        for macro, value in _MACROS.items():
+            text = text.replace(macro, value)
+        text = said[name] = _AGAIN.sub(lambda match: said[f"{noun}.{match.group(1)}"], text)
+        found[name] = _query(name, text, lines)
+    return found
 
 
-def _query(name: str, lines: list[str]) -> Query:
+def _query(name: str, text: str, lines: list[str]) -> Query:
     given = ", ".join(match.group(1) for line in lines if (match := _ROWS.match(line)))
-    text = "\n".join(line for line in lines if not _ROWS.match(line))
-    for macro, value in _MACROS.items():
-        text = text.replace(macro, value)
     parameters = tuple(dict.fromkeys(PARAMETER.findall(text)))
     if not given:
-        return Query(name, (text.strip().rstrip(";").rstrip(),), parameters)
+        return Query(name, (text,), parameters)
     rows = tuple(_column(name, column) for column in given.split(","))
     missing = set(parameters) - {column.name for column in rows}
     if missing:

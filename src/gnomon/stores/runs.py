@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 
 from gnomon.domain.invocation import Usage
 from gnomon.domain.run import RunError, RunStatus
-from gnomon.stores.database import Row, Tx, Value
+from gnomon.stores.database import Landed, Row, Tx, Value
 
 Parameters = Mapping[str, Value]
 
@@ -79,9 +79,11 @@ def _inserted(run: NewRun) -> Parameters:
     }
 
 
-async def insert(tx: Tx, runs: Sequence[NewRun]) -> None:
+async def insert(
+    tx: Tx, runs: Sequence[NewRun], landed: Landed | None = None, of: Sequence[str] = ()
+) -> None:
     """Insert runs, each with its turn: the seed of its checkpoints, and a session with the first of them (DSP-5)."""
-    await tx.later("runs.insert", [_inserted(run) for run in runs])
+    await tx.later("runs.insert", [_inserted(run) for run in runs], landed, of)
 
 
 async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
@@ -128,9 +130,9 @@ async def renew(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]
     return {row[0] for row in await tx.many("runs.renew", rows)}
 
 
-async def close(tx: Tx, endings: Sequence[Parameters]) -> set[str]:
+async def close(tx: Tx, endings: Sequence[Parameters]) -> Landed:
     """Close runs as their holder; the runs that were (RUN-6: one with an old fence changes nothing)."""
-    return {row[0] for row in await tx.many("runs.close", endings)}
+    return await tx.guard("runs.close", endings)
 
 
 async def close_by_fence(tx: Tx, ending: Parameters) -> Row | None:
@@ -145,9 +147,11 @@ async def close_queued(
     return await tx.one("runs.close_queued", id=run_id, status=status, error_code=error_code, error=error)
 
 
-async def answer(tx: Tx, answers: Sequence[Parameters]) -> None:
+async def answer(
+    tx: Tx, answers: Sequence[Parameters], landed: Landed | None = None, of: Sequence[str] = ()
+) -> None:
     """Keep answers in full in their sessions (RUN-9)."""
-    await tx.later("runs.answer", answers)
+    await tx.later("runs.answer", answers, landed, of)
 
 
 async def requeue(
@@ -190,6 +194,11 @@ async def under_claim(tx: Tx, owner: str, claim_id: str) -> list[tuple[str, int]
 async def insert_attempt(tx: Tx, **attempt: Value) -> bool:
     """Keep the record of the present attempt before the run goes on to another (RUN-9); whether it is still held so."""
     return await tx.one("runs.insert_attempt", **attempt) is not None
+
+
+async def unlock(tx: Tx, rows: Sequence[Parameters], landed: Landed, of: Sequence[str]) -> None:
+    """Take the lock of closed runs off their schedules, each of which has no other run and nobody who waits (RUN-3)."""
+    await tx.later("runs.settle", rows, landed, of)
 
 
 async def settle(tx: Tx, rows: Sequence[Parameters], *, parallel: bool = True) -> None:

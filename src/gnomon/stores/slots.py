@@ -1,21 +1,21 @@
 """Due slots: their claim, the ledger's rows, the schedule moved on. One method per query of ``sql/slots.sql``."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from gnomon.stores.database import Row, Tx, Value
+from gnomon.stores.database import Landed, Row, Tx, Value
 
 Parameters = Mapping[str, Value]
 
 
-async def claim_due(tx: Tx, limit: int, skip: int = 0) -> list[Row]:
+async def claim_due(tx: Tx, limit: int, skip: int = 0, *, hold: bool = False) -> list[Row]:
     """The schedules that are due by the database's clock, with the length of the lease their runs get (DSP-3).
 
-    The longest waiting first, but for the first ``skip``. Where writers come side by side, nobody else gets them until
-    the transaction ends.
+    The longest waiting first, but for the first ``skip``. With ``hold``, where writers come side by side, nobody else
+    gets them until the transaction ends, and those that others hold are passed over.
     """
-    return await tx.all("slots.claim_due", limit=limit, skip=skip)
+    return await tx.all("slots.hold_due" if hold else "slots.claim_due", limit=limit, skip=skip)
 
 
 async def next_due(tx: Tx) -> int | None:
@@ -29,14 +29,23 @@ async def record(tx: Tx, occurrences: Iterable[Parameters]) -> set[str]:
     return {row[0] for row in await tx.many("slots.record", occurrences)}
 
 
+async def enter(tx: Tx, occurrences: Iterable[Parameters], landed: Landed, of: Sequence[str]) -> None:
+    """Write the ledger's rows of schedules that moved on.
+
+    Raises:
+        UniqueViolation: a slot is in the ledger already (DSP-6); nothing may be committed.
+    """
+    await tx.later("slots.enter", occurrences, landed, of)
+
+
 async def recorded(tx: Tx, occurrences: Iterable[Parameters]) -> set[str]:
     """Of slots as ``record`` takes them, the schedules of those that the ledger holds."""
     return {row[0] for row in await tx.many("slots.recorded", occurrences)}
 
 
-async def advance(tx: Tx, schedules: Iterable[Parameters]) -> set[str]:
+async def advance(tx: Tx, schedules: Iterable[Parameters]) -> Landed:
     """Move schedules to their next slot; those that still were as they had been read."""
-    return {row[0] for row in await tx.many("slots.advance", schedules)}
+    return await tx.guard("slots.advance", schedules)
 
 
 async def stop(  # noqa: PLR0917 - a status has a who and a why

@@ -62,8 +62,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a close whose answer was lost is read back",
         "services/closing.py",
-        "_close_in_doubt if doubtful else _close",
-        "_close",
+        "close_in_doubt if doubtful else close",
+        "close",
         _FOUND + "test_a_close_whose_answer_was_lost_is_read_back_before_it_is_decided",
     ),
     Mutant(
@@ -163,7 +163,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a backoff is counted on the clock that the claim goes by",
-        "services/closing.py",
+        "services/ending.py",
         "at = await processes.now(tx) + ending.retry_in_us",
         "at = (await processes.now(tx)) // 10**15 + ending.retry_in_us",
         _CHAOS + "test_a_backoff_is_counted_on_the_database_s_clock",

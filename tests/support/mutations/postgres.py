@@ -7,6 +7,7 @@ _OUTAGE = "tests/service/test_postgres_outage.py::"
 _OPENING = "tests/service/test_postgres_opening.py::"
 _BASE = "stores/postgres/database.py"
 _CONNECTION = "stores/postgres/connection.py"
+_TRANSACTION = "stores/postgres/transaction.py"
 _SCHEMA = "stores/postgres/opening.py"
 _SQL = "stores/postgres/sql/runs.sql"
 _WAITING = _DATABASE + "test_a_run_that_came_to_wait_while_another_ended_is_freed"
@@ -14,7 +15,7 @@ _WAITING = _DATABASE + "test_a_run_that_came_to_wait_while_another_ended_is_free
 _SIDE_BY_SIDE: tuple[Mutant, ...] = (
     Mutant(
         "writers side by side are as if one came after the other",
-        _CONNECTION,
+        _TRANSACTION,
         'WRITE = "SERIALIZABLE"',
         'WRITE = "READ COMMITTED"',
         _DATABASE + "test_writers_side_by_side_are_as_if_one_came_after_the_other",
@@ -27,8 +28,15 @@ _SIDE_BY_SIDE: tuple[Mutant, ...] = (
         _DATABASE + "test_writers_side_by_side_are_as_if_one_came_after_the_other",
     ),
     in_query(
-        "slots.claim_due",
+        "slots.hold_due",
         "a scan waits for no schedule",
+        " FOR UPDATE SKIP LOCKED",
+        " FOR UPDATE",
+        _DATABASE + "test_a_scan_takes_no_schedule_that_others_hold",
+    ),
+    in_query(
+        "slots.advance",
+        "what was planned waits for no schedule when it is written",
         " FOR UPDATE SKIP LOCKED",
         " FOR UPDATE",
         _DATABASE + "test_a_scan_takes_no_schedule_that_others_hold",
@@ -57,23 +65,37 @@ _SIDE_BY_SIDE: tuple[Mutant, ...] = (
 _IN_DOUBT: tuple[Mutant, ...] = (
     Mutant(
         "an error that was swallowed commits nothing in silence",
-        _CONNECTION,
+        _TRANSACTION,
         'if tag != "COMMIT":',
         "if False:",
         _DATABASE + "test_an_error_that_was_swallowed_commits_nothing",
     ),
     Mutant(
         "a lost answer to a COMMIT is not taken for a no",
-        _CONNECTION,
-        "        raise CommitUnknown(",
-        "        raise Unavailable(",
+        _TRANSACTION,
+        "        raise unknown() from error",
+        "        raise",
         _OUTAGE + "test_a_commit_whose_answer_is_lost_is_neither_yes_nor_no",
+    ),
+    Mutant(
+        "a lost answer to a write that stood alone is not taken for a no",
+        _CONNECTION,
+        "            raise unknown() from error",
+        "            raise",
+        _OUTAGE + "test_a_write_that_stood_alone_is_neither_yes_nor_no_when_its_answer_is_lost",
+    ),
+    Mutant(
+        "a row goes with what its guard let through",
+        "stores/postgres/statements.py",
+        "WHERE of_ IN (SELECT id FROM step_1)",
+        "WHERE of_ IS NOT NULL OR of_ IN (SELECT id FROM step_1)",
+        "tests/contract/test_slots.py::test_only_what_moved_on_is_entered_into_the_ledger",
     ),
     Mutant(
         "a thread's own line ends within its patience",
         "stores/postgres/direct.py",
-        "asyncio.wait_for(self._write(work), self._patience)",
-        "self._write(work)",
+        "asyncio.wait_for(self._write(manner, work), self._patience)",
+        "self._write(manner, work)",
         _OUTAGE + "test_a_thread_s_own_line_ends_within_its_patience",
     ),
 )

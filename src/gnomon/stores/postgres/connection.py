@@ -1,32 +1,23 @@
-"""One transaction on one connection: how it begins, how its statements run, how it ends; and how a connection is made.
+"""A connection: how it is made, and how the named statements run on it, each as soon as it must and no sooner.
 
 Nothing here relies on the state of a session, so that a pooler may give each transaction another server connection:
-search path and timeouts are set inside the transaction, in the same trip that begins it.
+names carry their schema, and timeouts are set inside the transaction, in the same trip that begins it.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import asyncpg
 
-from gnomon.domain.errors import Unavailable, UnusableDatabase
-from gnomon.stores.database import Row, Tx, Value
+from gnomon.domain.errors import UnusableDatabase
+from gnomon.stores.database import Landed, Row, Value, kept
 from gnomon.stores.postgres.address import Address
-from gnomon.stores.postgres.failures import FAILURES, CommitUnknown, is_definite
-from gnomon.stores.postgres.statements import Catalogue, SetStatement
+from gnomon.stores.postgres.failures import FAILURES, is_definite, unknown
+from gnomon.stores.postgres.statements import Catalogue, Part, PutOff, SetStatement
 
-T = TypeVar("T")
 Raw: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 CONNECT_SECONDS = 10.0
 STATEMENT_SECONDS = 20.0  # after that the line is given up: a proxy may hold it open for ever
-LOCK_SECONDS = 10.0
-_ROLLBACK_SECONDS = 2.0
-# a process that is stopped in the middle of a transaction holds its row locks no longer than this
-IDLE_SECONDS = 15.0
-READ = "REPEATABLE READ READ ONLY"
-WRITE = "SERIALIZABLE"
-GUARDED = "READ COMMITTED"
 
 
 async def connect(address: Address, *, cached: int, seconds: float = CONNECT_SECONDS) -> Raw:
@@ -49,159 +40,179 @@ async def connect(address: Address, *, cached: int, seconds: float = CONNECT_SEC
         raise UnusableDatabase(f"The address of the database is wrong: {error}") from error
 
 
-def beginning(isolation: str, schema: str) -> str:
-    """What begins a transaction, in one trip of the simple protocol."""
-    return (
-        f"BEGIN ISOLATION LEVEL {isolation}; SET LOCAL search_path TO {schema}; "
-        f"SET LOCAL lock_timeout TO {round(LOCK_SECONDS * 1_000)}; "
-        f"SET LOCAL idle_in_transaction_session_timeout TO {round(IDLE_SECONDS * 1_000)}"
-    )
-
-
 class NotBegun(Exception):  # noqa: N818 - a fact for whoever holds the connection: nothing happened at all
     """The connection was dead before the transaction began; ``__cause__`` says how."""
 
 
-# what a transaction may fail with that is not the work's own affair
-BROKEN: tuple[type[BaseException], ...] = (NotBegun, *FAILURES)
+class Manner(NamedTuple):
+    """How the statements of a piece of work run.
 
-
-async def transaction(
-    raw: Raw, catalogue: Catalogue, begin: str, work: Callable[[Tx], Awaitable[T]], *, clean: bool = False
-) -> T:
-    """Run ``work`` between ``begin`` and COMMIT, or roll back. A connection whose state is in doubt is cut off.
-
-    ``clean`` replaces zero bytes in texts, which PostgreSQL has no place for.
-
-    Raises:
-        NotBegun: the line was dead.
-        CommitUnknown: the answer to COMMIT was lost.
-        Exception: the driver's own errors, not translated, and whatever ``work`` raises.
+    ``begin`` begins a transaction before the first of them. With ``may_stand_alone`` none is begun where all of the work
+    is one statement that was put off: one trip instead of three. Without ``begin`` each statement stands alone, and may
+    be said again. ``first`` is said before what stands alone.
     """
-    try:
-        await raw.execute(begin)
-    except FAILURES as error:
-        raw.terminate()
-        raise NotBegun from error
-    except BaseException:
-        raw.terminate()
-        raise
-    try:
-        connection = Connection(raw, catalogue, clean=clean)
-        answer = await work(connection)
-        await connection.flush()
-    except BaseException as error:
-        await _roll_back(raw, error)
-        raise
-    await _commit(raw)
-    return answer
 
-
-async def _roll_back(raw: Raw, error: BaseException) -> None:
-    broken = isinstance(error, asyncio.CancelledError | TimeoutError) or not isinstance(error, Exception)
-    if broken or raw.is_closed():  # a statement may still be under way: waiting for it could take for ever
-        raw.terminate()
-        return
-    try:
-        await raw.execute("ROLLBACK", timeout=_ROLLBACK_SECONDS)
-    except BaseException as second:
-        raw.terminate()
-        if not isinstance(second, FAILURES):
-            raise
-
-
-async def _commit(raw: Raw) -> None:
-    try:
-        tag = await raw.execute("COMMIT")
-    except FAILURES as error:
-        if is_definite(error):
-            await _roll_back(raw, error)
-            raise
-        raw.terminate()
-        raise CommitUnknown(
-            "The line to the database broke while a transaction was being committed: whether it was is not known yet."
-        ) from error
-    except BaseException:
-        raw.terminate()
-        raise
-    if tag != "COMMIT":  # a failed statement's error was swallowed by whoever ran it
-        raise Unavailable("The database rolled the transaction back.", code="database_failed")
+    begin: str | None
+    may_stand_alone: bool = False
+    first: str | None = None
 
 
 class Connection:
-    """Implements ``stores.database.Tx`` on a connection that is inside a transaction."""
+    """Implements ``stores.database.Tx`` on a connection; the transaction begins with the first statement that needs one."""
 
-    __slots__ = ("_catalogue", "_clean", "_put_off", "raw")
+    __slots__ = ("_catalogue", "_clean", "_manner", "_open_guard", "_put_off", "_raw", "begun")
 
-    def __init__(self, raw: Raw, catalogue: Catalogue, *, clean: bool = False) -> None:
-        self.raw = raw
+    def __init__(self, raw: Raw, catalogue: Catalogue, manner: Manner, *, clean: bool = False) -> None:
+        self._raw = raw
         self._catalogue = catalogue
+        self._manner = manner
         self._clean = clean
-        self._put_off: list[tuple[SetStatement, list[list[Value]]]] = []
+        self._put_off: list[PutOff] = []
+        self._open_guard: Landed | None = None
+        self.begun = False
+
+    async def ready(self) -> Raw:
+        """The connection, with the transaction begun and nothing put off any more."""
+        await self.send()
+        await self._begin()
+        return self._raw
+
+    async def finish(self) -> None:
+        """Send what is still put off; by itself, where it is all of the work and may be."""
+        if not self._put_off:
+            return
+        if self.begun or not self._manner.may_stand_alone:
+            await self.send()
+            return
+        try:
+            await self._say_first()
+            await self._send()
+        except FAILURES as error:
+            if is_definite(error) or isinstance(error, ValueError | TypeError):
+                raise
+            self._raw.terminate()
+            raise unknown() from error
 
     async def all(self, name: str, /, **parameters: Value) -> list[Row]:
         """See ``Tx.all``."""
-        await self.flush()
-        statement = self._catalogue.plain[name]
-        records = await self.raw.fetch(statement.text, *self._given(statement.values(parameters)))
-        return [dict(record) for record in records]
+        return [dict(record) for record in await self._fetch(name, parameters)]
 
     async def one(self, name: str, /, **parameters: Value) -> Row | None:
         """See ``Tx.one``."""
-        await self.flush()
-        statement = self._catalogue.plain[name]
-        records = await self.raw.fetch(statement.text, *self._given(statement.values(parameters)))
+        records = await self._fetch(name, parameters)
         return dict(records[0]) if records else None
 
     async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
         """See ``Tx.tuples``."""
-        await self.flush()
-        statement = self._catalogue.plain[name]
-        records = await self.raw.fetch(statement.text, *self._given(statement.values(parameters)))
-        return [tuple(record) for record in records]
+        return [tuple(record) for record in await self._fetch(name, parameters)]
 
     async def run(self, name: str, /, **parameters: Value) -> int:
         """See ``Tx.run``."""
-        await self.flush()
+        raw = await self.ready()
         statement = self._catalogue.plain[name]
-        tag = await self.raw.execute(statement.text, *self._given(statement.values(parameters)))
+        tag = await raw.execute(statement.text, *self._given(statement.values(parameters)))
         return int(tag.rpartition(" ")[2])
 
     async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
         """See ``Tx.many``: one trip for all rows, where the query is a set query one statement as well."""
         if name in self._catalogue.sets:
-            arrays = self._catalogue.sets[name].arrays(rows)
+            statement = self._catalogue.sets[name]
+            arrays = statement.arrays(rows)
             if not arrays:
                 return []
-            await self._put(self._catalogue.sets[name], arrays)
-            return [tuple(record) for record in await self.flush()]
-        await self.flush()
+            if self._open_guard is not None:  # one statement has one answer
+                await self.send()
+            await self._make_room(statement)
+            self._put_off.append(PutOff(statement, arrays))
+            await self._begin()
+            return [tuple(record) for record in await self._send()]
+        raw = await self.ready()
         single = self._catalogue.plain[name]
         given = [self._given(single.values(row)) for row in rows]
-        records = await self.raw.fetchmany(single.text, given) if given else []
+        records = await raw.fetchmany(single.text, given) if given else []
         return [tuple(record) for record in records]
 
-    async def later(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+    async def later(
+        self,
+        name: str,
+        rows: Iterable[Mapping[str, Value]],
+        /,
+        landed: Landed | None = None,
+        of: Sequence[str] = (),
+    ) -> None:
         """See ``Tx.later``: one trip for all that is put off."""
         statement = self._catalogue.sets[name]
-        arrays = statement.arrays(rows)
+        await self._make_room(statement)
+        if landed is not None and landed.known:
+            rows, landed = kept(rows, landed, of), None
+        arrays = statement.arrays(rows, None if landed is None else of)
         if arrays:
-            await self._put(statement, arrays)
+            part = Part.WHOLE if landed is None else Part.GUARDED
+            self._put_off.append(PutOff(statement, arrays, part))
 
-    async def _put(self, statement: SetStatement, arrays: list[list[Value]]) -> None:
+    async def guard(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> Landed:
+        """See ``Tx.guard``: it goes with what depends on it, in one trip."""
+        await self.send()
+        statement = self._catalogue.sets[name]
+        arrays = statement.arrays(rows)
+        if not arrays:
+            return Landed(())
+        self._put_off.append(PutOff(statement, arrays, Part.GUARD))
+        self._open_guard = Landed()
+        return self._open_guard
+
+    async def send(self) -> None:
+        """See ``Tx.send``."""
+        if self._put_off:
+            await self._begin()
+            await self._send()
+
+    async def _fetch(self, name: str, parameters: Mapping[str, Value]) -> list[Any]:
+        raw = await self.ready()
+        statement = self._catalogue.plain[name]
+        try:
+            return await raw.fetch(statement.text, *self._given(statement.values(parameters)))
+        except FAILURES as error:
+            if self.begun or is_definite(error) or isinstance(error, ValueError | TypeError):
+                raise
+            raw.terminate()
+            raise NotBegun from error
+
+    async def _begin(self) -> None:
+        if self.begun:
+            return
+        try:
+            if self._manner.begin is None:
+                await self._say_first()
+                return
+            await self._raw.execute(self._manner.begin)
+        except FAILURES as error:
+            self._raw.terminate()
+            raise NotBegun from error
+        except BaseException:
+            self._raw.terminate()
+            raise
+        self.begun = True
+
+    async def _say_first(self) -> None:
+        if self._manner.first is not None:
+            await self._raw.execute(self._manner.first)
+
+    async def _make_room(self, statement: SetStatement) -> None:
         # statements that go together see none of each other's effects, so no two of them touch one table
-        if any(statement.touched & other.touched for other, _ in self._put_off):
-            await self.flush()
-        self._put_off.append((statement, arrays))
+        if any(statement.touched & other.statement.touched for other in self._put_off):
+            await self.send()
 
-    async def flush(self) -> list[Any]:
-        """Send what was put off; what the last of it returned."""
-        if not self._put_off:
-            return []
+    async def _send(self) -> list[Any]:
+        """Send what was put off; what the last of it returned, or the ids that the guard let through."""
         put_off, self._put_off = self._put_off, []
-        text = self._catalogue.together([statement for statement, _ in put_off])
-        arrays = [array for _, arrays in put_off for array in arrays]
-        return await self.raw.fetch(text, *(map(self._given, arrays) if self._clean else arrays))
+        guard, self._open_guard = self._open_guard, None
+        arrays = [array for each in put_off for array in each.arrays]
+        text = self._catalogue.together(put_off)
+        found = await self._raw.fetch(text, *(map(self._given, arrays) if self._clean else arrays))
+        if guard is not None:
+            guard.answer(record["id"] for record in found)
+        return found
 
     def _given(self, values: Sequence[Value]) -> Sequence[Value]:
         if not self._clean:

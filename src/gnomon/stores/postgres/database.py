@@ -14,16 +14,7 @@ from gnomon.ports.clock import Clock
 from gnomon.stores import queries
 from gnomon.stores.database import Tx
 from gnomon.stores.postgres.address import Address, parse
-from gnomon.stores.postgres.connection import (
-    BROKEN,
-    GUARDED,
-    READ,
-    WRITE,
-    NotBegun,
-    Raw,
-    beginning,
-    transaction,
-)
+from gnomon.stores.postgres.connection import Manner, NotBegun, Raw
 from gnomon.stores.postgres.direct import DirectPostgres
 from gnomon.stores.postgres.failures import (
     is_forgotten_statement,
@@ -34,6 +25,7 @@ from gnomon.stores.postgres.failures import (
 )
 from gnomon.stores.postgres.pool import Pool
 from gnomon.stores.postgres.statements import Catalogue
+from gnomon.stores.postgres.transaction import BROKEN, GUARDED, READ, WRITE, beginning, transaction
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -51,39 +43,48 @@ class PostgresDatabase:
 
     def __init__(self, url: str | Address, clock: Clock, *, connections: int = CONNECTIONS) -> None:
         self.address = url if isinstance(url, Address) else parse(url)
-        self._catalogue = Catalogue(queries.load("postgres"))
+        self._catalogue = Catalogue(queries.load("postgres"), self.address.schema)
         self._cached = self.address.statement_cache_size
         self._pool = Pool(self.address, clock, connections, lambda: self._cached)
 
     async def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.write``."""
-        return await self._run(WRITE, work)
+        return await self._run(lambda: Manner(self.beginning(WRITE)), work)
 
     async def write_guarded(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.write_guarded``."""
-        return await self._run(GUARDED, work)
+        return await self._run(self._guarded, work)
 
     async def write_planned(
         self,
         read: Callable[[Tx], Awaitable[S]],
         plan: Callable[[S], P | None],
         write: Callable[[Tx, P], Awaitable[T]],
+        *,
+        crowded: bool = False,
     ) -> T | None:
-        """See ``Database.write_planned``: all in one transaction, in which what was read is held."""
+        """See ``Database.write_planned``: where it is ``crowded`` in one transaction, in which what was read is held."""
 
         async def work(tx: Tx) -> T | None:
             planned = plan(await read(tx))
             return None if planned is None else await write(tx, planned)
 
-        return await self._run(GUARDED, work)
+        if crowded:
+            return await self._run(self._guarded, work)
+        planned = plan(await self.look(read))
+        return None if planned is None else await self._run(self._guarded, lambda tx: write(tx, planned))
+
+    async def look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``Database.look``: a trip for each statement, and none around them."""
+        return await self._run(self._alone, work)
 
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.read``."""
-        return await self._run(READ, work)
+        return await self._run(lambda: Manner(self.beginning(READ)), work)
 
     def direct(self, patience: float | None = None) -> DirectPostgres:
         """See ``Database.direct``. It connects at its first write, in the thread that writes."""
-        return DirectPostgres(self.address, self._catalogue, lambda: self.beginning(GUARDED), patience)
+        return DirectPostgres(self.address, self._catalogue, self._guarded, self._alone, patience)
 
     async def close(self) -> None:
         """See ``Database.close``."""
@@ -91,20 +92,30 @@ class PostgresDatabase:
 
     def beginning(self, isolation: str) -> str:
         """What begins a transaction here."""
-        return beginning(isolation, self.address.schema)
+        return beginning(isolation)
 
-    async def _run(self, isolation: str, work: Callable[[Tx], Awaitable[T]]) -> T:
+    def first(self) -> str | None:
+        """What is said before a statement that stands alone: nothing, but where a test sets the clock."""
+        return None
+
+    def _guarded(self) -> Manner:
+        return Manner(self.beginning(GUARDED), may_stand_alone=True, first=self.first())
+
+    def _alone(self) -> Manner:
+        return Manner(None, first=self.first())
+
+    async def _run(self, manner: Callable[[], Manner], work: Callable[[Tx], Awaitable[T]]) -> T:
         tries, clean = 0, False
         while True:
             tries += 1
             raw = await self._pool.take()
             try:
-                return await transaction(raw, self._catalogue, self.beginning(isolation), work, clean=clean)
+                return await transaction(raw, self._catalogue, manner(), work, clean=clean)
             except BROKEN as error:
                 clean = clean or is_zero_byte(error)
                 failure = error.__cause__ if isinstance(error, NotBegun) else error
                 assert failure is not None
-                if not self._again(raw, isolation, error, tries):
+                if not self._again(raw, error, tries):
                     raise translated(failure) from failure
             finally:
                 self._pool.give(raw)
@@ -112,7 +123,7 @@ class PostgresDatabase:
             longest = min(_LONGEST_PAUSE, 0.001 * 2**tries)
             await asyncio.sleep(random.uniform(0, longest))  # noqa: S311 - spreads waiters, guards nothing
 
-    def _again(self, raw: Raw, isolation: str, error: BaseException, tries: int) -> bool:
+    def _again(self, raw: Raw, error: BaseException, tries: int) -> bool:
         """Whether the transaction, of which nothing was written, is worth another try."""
         if isinstance(error, NotBegun):  # its server may have gone long ago, and come back since
             self._pool.drop_idle()
@@ -122,7 +133,7 @@ class PostgresDatabase:
             self._pool.drop_idle()
             self._cached = 0  # whoever stands between us and the server does not keep them
             return tries <= 2
-        if is_standby(error) and isolation != READ:
+        if is_standby(error):
             raw.terminate()  # the next connection may find the server that was promoted
             self._pool.drop_idle()
         if is_zero_byte(error):  # rare enough not to look for in every text that is written

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from gnomon.stores.database import Tx
 from gnomon.stores.postgres.address import Address
-from gnomon.stores.postgres.connection import BROKEN, STATEMENT_SECONDS, NotBegun, Raw, connect, transaction
+from gnomon.stores.postgres.connection import STATEMENT_SECONDS, Manner, NotBegun, Raw, connect
 from gnomon.stores.postgres.failures import (
     FAILURES,
     CommitUnknown,
@@ -17,6 +17,7 @@ from gnomon.stores.postgres.failures import (
     translated,
 )
 from gnomon.stores.postgres.statements import Catalogue
+from gnomon.stores.postgres.transaction import BROKEN, transaction
 
 T = TypeVar("T")
 _TRIES = 4
@@ -27,15 +28,21 @@ class DirectPostgres:
     """``stores.database.DirectDatabase``: used by one thread alone.
 
     Each write ends within ``patience`` seconds, whatever the line does: whoever holds leases must know in time that
-    they were not renewed (RUN-5). ``begin`` gives what begins a transaction.
+    they were not renewed (RUN-5). ``guarded`` and ``alone`` say how a transaction and a statement by itself run.
     """
 
     def __init__(
-        self, address: Address, catalogue: Catalogue, begin: Callable[[], str], patience: float | None
+        self,
+        address: Address,
+        catalogue: Catalogue,
+        guarded: Callable[[], Manner],
+        alone: Callable[[], Manner],
+        patience: float | None,
     ) -> None:
         self._address = address
         self._catalogue = catalogue
-        self._begin = begin
+        self._guarded = guarded
+        self._alone = alone
         self._patience = STATEMENT_SECONDS if patience is None else patience
         self._cached = address.statement_cache_size
         self._loop = asyncio.new_event_loop()
@@ -47,8 +54,15 @@ class DirectPostgres:
 
     def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``DirectDatabase.write``. What goes through here guards itself, so it is READ COMMITTED."""
+        return self._in_time(self._guarded, work)
+
+    def write_one(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``DirectDatabase.write_one``: one trip."""
+        return self._in_time(self._alone, work)
+
+    def _in_time(self, manner: Callable[[], Manner], work: Callable[[Tx], Awaitable[T]]) -> T:
         try:
-            return self._loop.run_until_complete(asyncio.wait_for(self._write(work), self._patience))
+            return self._loop.run_until_complete(asyncio.wait_for(self._write(manner, work), self._patience))
         except TimeoutError as error:  # the transaction was cut off, perhaps in the middle of its COMMIT
             raise CommitUnknown(
                 "The database did not answer in time: whether it wrote is not known yet."
@@ -59,12 +73,12 @@ class DirectPostgres:
         self._loop.run_until_complete(self._end())
         self._loop.close()
 
-    async def _write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+    async def _write(self, manner: Callable[[], Manner], work: Callable[[Tx], Awaitable[T]]) -> T:
         for left in reversed(range(_TRIES)):
             try:
                 if self._raw is None or self._raw.is_closed():
                     self._raw = await connect(self._address, cached=self._cached, seconds=self._patience)
-                return await transaction(self._raw, self._catalogue, self._begin(), work)
+                return await transaction(self._raw, self._catalogue, manner(), work)
             except BROKEN as error:
                 failure = error.__cause__ if isinstance(error, NotBegun) else error
                 assert failure is not None

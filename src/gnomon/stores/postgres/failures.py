@@ -64,6 +64,13 @@ class CommitUnknown(Unavailable):
     code = "commit_unknown"
 
 
+def unknown() -> CommitUnknown:
+    """What is told then."""
+    return CommitUnknown(
+        "The line to the database broke while a transaction was being committed: whether it was is not known yet."
+    )
+
+
 def is_worth_another_try(error: BaseException) -> bool:
     """Whether the same transaction may be run again at once: it lost against others, and nothing of it happened."""
     return isinstance(error, asyncpg.PostgresError) and error.sqlstate in _AGAIN

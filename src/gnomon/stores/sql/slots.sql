@@ -10,16 +10,19 @@ SELECT
 FROM schedules
 WHERE status = 'active' AND next_fire_at <= now_us()
 ORDER BY next_fire_at
-LIMIT :limit OFFSET :skip
--- who is at work on a schedule keeps it; nobody waits for a lock before leases are stamped (DSP-3)
---postgres: FOR UPDATE SKIP LOCKED
-;
+LIMIT :limit OFFSET :skip;
 
 -- name: next_due
 SELECT min(next_fire_at) - now_us() AS wait_us FROM schedules
 WHERE status = 'active' AND next_fire_at IS NOT NULL;
 
--- name: record
+-- name: hold_due
+-- the same where a crowd is at it: whoever comes first keeps what it reads until it has written (write_planned)
+@claim_due
+--postgres: FOR UPDATE SKIP LOCKED
+;
+
+-- name: enter
 -- rows: schedule_id text, nominal_fire_at int, revision int, disposition text, reason text, coalesced_first int,
 -- rows: coalesced_last int, coalesced_count int, run_id text, session_id text
 INSERT INTO occurrences (
@@ -29,7 +32,13 @@ INSERT INTO occurrences (
 SELECT
     :schedule_id, :nominal_fire_at, :revision, :disposition, :reason, :coalesced_first, :coalesced_last,
     :coalesced_count, :run_id, :session_id, now_us()
-FROM @rows WHERE true
+FROM @rows;
+
+-- name: record
+-- rows: schedule_id text, nominal_fire_at int, revision int, disposition text, reason text, coalesced_first int,
+-- rows: coalesced_last int, coalesced_count int, run_id text, session_id text
+@enter
+WHERE true
 ON CONFLICT (schedule_id, nominal_fire_at) DO NOTHING
 RETURNING schedule_id;
 
@@ -58,6 +67,10 @@ WHERE id = :id AND NOT status <> 'active' AND next_fire_at + 0 = :claimed_at
   AND coalesce(waiting_run_id, '') = coalesce(:seen_waiting, '')
   -- decided a moment ago, by a clock that has not been set since
   AND now_us() BETWEEN :claimed_at AND :seen_at + 5000000
+  -- whoever is at work on a schedule keeps it: nobody waits for a lock while leases are stamped (DSP-3)
+--postgres: AND id IN (
+--postgres:   SELECT id FROM schedules WHERE id IN (SELECT :id FROM @rows) ORDER BY id FOR UPDATE SKIP LOCKED
+--postgres: )
 RETURNING id;
 
 -- name: stop

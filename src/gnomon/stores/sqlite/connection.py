@@ -5,7 +5,7 @@ Knows no threads; ``database.py`` gives each connection its own.
 
 import json
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ import apsw
 
 from gnomon.domain.errors import Unavailable
 from gnomon.ports.clock import Clock
-from gnomon.stores.database import CheckViolation, Row, UniqueViolation, Value
+from gnomon.stores.database import CheckViolation, Landed, Row, UniqueViolation, Value, kept
 from gnomon.stores.queries import PARAMETER, ROWS, Query, picker
 
 T = TypeVar("T")
@@ -198,9 +198,23 @@ class Connection:
             return self._all_at_once(statement, given) if given else []
         return self._one_by_one(self._statements[name], rows)
 
-    async def later(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> None:
+    async def later(
+        self,
+        name: str,
+        rows: Iterable[Mapping[str, Value]],
+        /,
+        landed: Landed | None = None,
+        of: Sequence[str] = (),
+    ) -> None:
         """See ``Tx.later``: there is nothing to be gained by waiting."""
-        await self.many(name, rows)
+        await self.many(name, rows if landed is None else kept(rows, landed, of))
+
+    async def guard(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> Landed:
+        """See ``Tx.guard``."""
+        return Landed(row[0] for row in await self.many(name, rows))
+
+    async def send(self) -> None:
+        """See ``Tx.send``: nothing was put off."""
 
     def _one_by_one(
         self, statement: _Statement, rows: Iterable[Mapping[str, Value]]

@@ -139,10 +139,16 @@ class SqliteDatabase:
         read: Callable[[Tx], Awaitable[S]],
         plan: Callable[[S], P | None],
         write: Callable[[Tx, P], Awaitable[T]],
+        *,
+        crowded: bool = False,  # noqa: ARG002 - nothing but the write lock of the file could be held
     ) -> T | None:
         """See ``Database.write_planned``: the write lock is held while it is written, and no longer."""
         planned = plan(await self.read(read))
         return None if planned is None else await self.write(lambda tx: write(tx, planned))
+
+    async def look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``Database.look``."""
+        return await self.read(work)
 
     async def read(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.read``."""
@@ -174,6 +180,10 @@ class DirectSqlite:
     def write(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``DirectDatabase.write``."""
         return self._connection.transaction("BEGIN IMMEDIATE", work)
+
+    def write_one(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """See ``DirectDatabase.write_one``."""
+        return self.write(work)
 
     def close(self) -> None:
         """See ``DirectDatabase.close``."""

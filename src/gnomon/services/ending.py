@@ -1,0 +1,217 @@
+"""How claimed runs ended, as the rows of one fenced write: records, answers, counters, locks, audit.
+
+When it is written, and what is done when it can't be, is ``closing``'s affair.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gnomon.domain.audit import Action
+from gnomon.domain.grant import Grant
+from gnomon.domain.invocation import Usage
+from gnomon.domain.run import RunError, RunStatus, Trigger, preview
+from gnomon.services.settling import Closed, settle
+from gnomon.stores import audit, history, processes, runs
+from gnomon.stores.audit import NewEntry
+from gnomon.stores.database import Landed, Tx, Value
+
+_RELEASED = {status: f'{{"status":"{status.value}"}}' for status in RunStatus}
+
+
+@dataclass(slots=True)  # not frozen: one is made for each run, and freezing triples the cost
+class Ending:
+    """How a claimed run ended, by its holder. With ``retry_in_us`` (microseconds) it goes back into the queue, for so long."""
+
+    grant: Grant
+    owner: str
+    status: RunStatus
+    output: str | None
+    usage: Usage | None
+    error: RunError | None
+    duration_seconds: float
+    retry_in_us: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it ends well, once and for all, and no other run has to do with it."""
+        alone = self.grant.exclusive or self.grant.schedule_id is None
+        return self.status is RunStatus.SUCCEEDED and alone and self.retry_in_us is None
+
+
+async def close_in_doubt(tx: Tx, endings: Sequence[Ending], first: Ending | None = None) -> Landed:
+    """Read back what a write whose answer was lost may have written, and write the rest (RUN-5a).
+
+    Without that a close that had landed would be told as one that was fenced off. ``first`` is what was to be written
+    before the endings were reduced.
+    """
+    before = {ending.grant.run_id for ending in endings if await _has_landed(tx, first or ending)}
+    rest = [ending for ending in endings if ending.grant.run_id not in before]
+    if rest:
+        landed = await close(tx, rest)
+        await tx.send()
+        before |= landed.ids
+    return Landed(before)
+
+
+async def _has_landed(tx: Tx, ending: Ending) -> bool:
+    grant = ending.grant
+    if ending.retry_in_us is not None:
+        return await history.tried_as(tx, grant.run_id, grant.attempt, grant.fence, ending.status)
+    return await history.closed_as(tx, grant.run_id, ending.owner, grant.fence, _duration_us(ending))
+
+
+def _duration_us(ending: Ending) -> int:
+    return round(ending.duration_seconds * 1_000_000)
+
+
+async def close(tx: Tx, endings: Sequence[Ending]) -> Landed:
+    """Write how runs ended; those that were still held. The others are for ``tell_fenced``."""
+    if all(ending.is_plain for ending in endings):
+        return await _close_plain(tx, endings)
+    final = [ending for ending in endings if ending.retry_in_us is None]
+    closed = await runs.close(tx, [_row(ending) for ending in final])
+    await (
+        tx.send()
+    )  # what schedules learn is written by a statement that sees all that was committed to them before
+    landed = set(closed.ids)
+    await _answer(tx, final, closed)
+    await settle(
+        tx,
+        [
+            Closed(
+                ending.grant.run_id,
+                ending.grant.schedule_id,
+                ending.grant.trigger,
+                ending.status,
+                ending.error,
+                ending.grant.parallel,
+            )
+            for ending in final
+            if ending.grant.run_id in landed
+        ],
+    )
+    for ending in endings:
+        if ending.retry_in_us is not None and await _retry(tx, ending):
+            landed.add(ending.grant.run_id)
+    everything = Landed(landed)
+    await _tell(tx, endings, everything)
+    return everything
+
+
+async def _close_plain(tx: Tx, endings: Sequence[Ending]) -> Landed:
+    """The common end, which moves no streak and nobody waits for: one statement where the engine can."""
+    landed = await runs.close(tx, [_row(ending) for ending in endings])
+    await _answer(tx, endings, landed)
+    locks: list[dict[str, Value]] = [
+        {
+            "run_id": ending.grant.run_id,
+            "schedule_id": ending.grant.schedule_id,
+            "clears": int(ending.grant.trigger is Trigger.SCHEDULE),
+        }
+        for ending in endings
+        if ending.grant.schedule_id is not None
+    ]
+    await runs.unlock(tx, locks, landed, [str(lock["run_id"]) for lock in locks])
+    await _tell(tx, endings, landed)
+    return landed
+
+
+async def _answer(tx: Tx, endings: Sequence[Ending], landed: Landed) -> None:
+    answers: list[dict[str, Value]] = [
+        {"session_id": ending.grant.session_id, "run_id": ending.grant.run_id, "output": ending.output}
+        for ending in endings
+        if ending.output is not None
+    ]
+    await runs.answer(tx, answers, landed, [str(answer["run_id"]) for answer in answers])
+
+
+async def _tell(tx: Tx, endings: Sequence[Ending], landed: Landed) -> None:
+    await audit.append_many(
+        tx,
+        [
+            released(
+                ending.grant.run_id,
+                ending.grant.fence,
+                ending.owner,
+                ending.status if ending.retry_in_us is None else RunStatus.QUEUED,
+            )
+            for ending in endings
+        ],
+        landed,
+        [ending.grant.run_id for ending in endings],
+    )
+
+
+async def tell_fenced(tx: Tx, endings: Sequence[Ending]) -> None:
+    """The audit of ends that changed nothing, since somebody else holds the run (RUN-6)."""
+    await audit.append_many(
+        tx, [fenced(ending.grant.run_id, ending.grant.fence, ending.owner) for ending in endings]
+    )
+
+
+async def _retry(tx: Tx, ending: Ending) -> bool:
+    """Back into the queue for the next attempt, the record of this one kept."""
+    assert ending.retry_in_us is not None
+    grant, error = ending.grant, ending.error
+    kept = await runs.insert_attempt(
+        tx,
+        run_id=grant.run_id,
+        fence=grant.fence,
+        owner=ending.owner,
+        outcome=ending.status,
+        error_code=None if error is None else error.code,
+        error=None if error is None else error.message,
+    )
+    if not kept:
+        return False
+    if ending.usage is not None:
+        await runs.spend(tx, grant.run_id, grant.fence, ending.usage)
+    at = await processes.now(tx) + ending.retry_in_us  # the clock that the claim goes by, not this host's
+    return await runs.requeue(tx, grant.run_id, grant.fence, at, owner=ending.owner, half_done=False)
+
+
+def _row(ending: Ending) -> dict[str, Value]:
+    row = closing_row(
+        ending.grant.run_id,
+        ending.grant.fence,
+        ending.status,
+        ending.output,
+        ending.usage,
+        ending.error,
+    )
+    row["owner"] = ending.owner
+    row["duration_us"] = _duration_us(ending)
+    return row
+
+
+def closing_row(  # noqa: PLR0917 - a row has as many columns as it has
+    run_id: str,
+    fence: int,
+    status: RunStatus,
+    output: str | None,
+    usage: Usage | None,
+    error: RunError | None,
+) -> dict[str, Value]:
+    """What a close writes into a run; its holder adds its name and the time it took."""
+    return {
+        "id": run_id,
+        "fence": fence,
+        "status": status,
+        "model_calls": usage.model_calls if usage else None,
+        "input_tokens": usage.input_tokens if usage else None,
+        "output_tokens": usage.output_tokens if usage else None,
+        "cost": usage.cost if usage else None,
+        "response_preview": preview(output) if output else None,
+        "error_code": None if error is None else error.code,
+        "error": None if error is None else error.message,
+    }
+
+
+def released(run_id: str, fence: int, owner: str, status: RunStatus) -> NewEntry:
+    """The audit of a claim that ended by its holder."""
+    return NewEntry(owner, Action.RELEASE, "run", run_id, fence, _RELEASED[status])
+
+
+def fenced(run_id: str, fence: int, owner: str) -> NewEntry:
+    """The audit of a close that changed nothing."""
+    return NewEntry(owner, Action.FENCED, "run", run_id, fence, {"refused": "close"})
