@@ -11,7 +11,8 @@ import pytest
 from gnomon.cadence import Cadence, between
 from gnomon.domain.instants import from_micros, to_micros
 from gnomon.services.mint import Mint
-from gnomon.stores.database import Database
+from gnomon.stores import jobs
+from gnomon.stores.database import Database, Row, Tx
 from gnomon.testing.clock import FrozenClock
 from support.databases import START
 from support.house import rows
@@ -291,7 +292,24 @@ async def test_a_slot_that_has_a_trigger_gets_no_other_whatever_the_job_says(ser
     await server.tick()
     assert len(worker.pushes) == 1
     assert len(await server.triggers()) == 1
+    assert len(await server.audit("TRIGGER")) == 1
     assert (await server.jobs.get("digest")).next_fire_at == START + timedelta(seconds=2 * FIVE)
+
+
+async def test_what_was_edited_while_it_was_planned_gets_no_trigger(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JOB-3: where writers come side by side, whoever read an older version writes nothing."""
+    await server.job()
+    real = jobs.due
+
+    async def stale(tx: Tx, limit: int) -> list[Row]:
+        return [{**row, "version": row["version"] - 1} for row in await real(tx, limit)]
+
+    monkeypatch.setattr(jobs, "due", stale)
+    server.clock.advance(FIVE)
+    await server.tick()
+    assert await server.triggers() == []
 
 
 async def test_a_process_whose_heartbeat_is_late_makes_nothing(server: Server) -> None:

@@ -10,7 +10,7 @@ from gnomon.domain.trigger import ACKNOWLEDGE_SECONDS, MOST_PUSHES
 from gnomon.ports.push import Partings
 from gnomon.services.mint import Mint
 from gnomon.stores import instances
-from gnomon.stores.database import Database
+from gnomon.stores.database import Database, Row, Tx
 from gnomon.testing.clock import FrozenClock
 from support.house import rows
 from support.job_world import Server, Worker
@@ -406,6 +406,32 @@ async def test_two_sweeps_at_once_take_a_trigger_back_once(server: Server, neigh
     await other.engine.sweep.tick()
     await server.engine.sweep.tick()
     assert len(await server.audit("TAKE_BACK")) == 1
+
+
+async def test_what_was_passed_on_while_it_was_looked_at_is_not_sent(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JOB-3: it was to be pushed when the delivery looked, and is another's when it is marked."""
+    worker = await server.connect()
+    server.clock.advance(FIVE)
+    await server.engine.dispatcher.tick()
+    delivery = server.engine.delivery
+    real = delivery._mark
+
+    async def late(ready: list[Row], tx: Tx) -> list[Row]:
+        await tx.run(
+            "triggers.take_back",
+            id=ready[0]["id"],
+            status="pending",
+            instance_id="ins_pm_a",
+            epoch=0,
+            unsent=0,
+        )
+        return await real(ready, tx)
+
+    monkeypatch.setattr(delivery, "_mark", late)
+    await delivery.tick()
+    assert worker.frames == []
 
 
 async def test_nothing_is_sent_over_a_connection_that_another_process_says_it_holds(server: Server) -> None:
