@@ -15,6 +15,7 @@ from gnomon.domain.instance import MOST_IN_FLIGHT, Instance, InstanceStatus
 from gnomon.domain.push import PushKey, PushStatus, key_of
 from gnomon.ports.push import Speaker
 from gnomon.ports.wakeup import Wakeup
+from gnomon.services.gathering import Gathering
 from gnomon.services.mint import Mint
 from gnomon.stores import audit, instances, pushes
 from gnomon.stores.database import Database, Tx
@@ -30,6 +31,8 @@ class Instances:
         self._mint = mint
         self._signal = signal
         self._process_id = process_id
+        self._coming = Gathering(database, self._come, signal.notify)
+        self._going = Gathering(database, self._go, signal.notify)
 
     async def connect(self, caller: Caller, hello: Mapping[str, Any]) -> tuple[Speaker, list[PushKey]]:
         """A connection that this process holds has said hello: who that is from now on.
@@ -40,28 +43,26 @@ class Instances:
         Raises:
             Refused: the key serves another role.
         """
+        caller.require_role(hello["role"])
+        return await self._coming.do((caller.actor, hello))
+
+    async def _come(self, tx: Tx, said: tuple[str, Mapping[str, Any]]) -> tuple[Speaker, list[PushKey]]:
+        actor, hello = said
         role, name = hello["role"], hello["instance"]
-        caller.require_role(role)
-
-        async def work(tx: Tx) -> tuple[Speaker, list[PushKey]]:
-            row = await instances.connect(
-                tx,
-                self._mint.make(Kind.INSTANCE),
-                role,
-                name,
-                server=self._process_id,
-                version=hello.get("version"),
-                max_in_flight=hello.get("max_in_flight") or MOST_IN_FLIGHT,
-            )
-            speaker = Speaker(row["id"], role, name, row["epoch"])
-            foreign = await _take_up(tx, speaker, hello.get("in_flight"))
-            detail: dict[str, object] = {"role": role, "instance": name, "server": self._process_id}
-            await _note(tx, caller.actor, Action.CONNECT, (speaker.instance_id, speaker.epoch), detail)
-            return speaker, foreign
-
-        found = await self._database.write(work)
-        self._signal.notify()
-        return found
+        row = await instances.connect(
+            tx,
+            self._mint.make(Kind.INSTANCE),
+            role,
+            name,
+            server=self._process_id,
+            version=hello.get("version"),
+            max_in_flight=hello.get("max_in_flight") or MOST_IN_FLIGHT,
+        )
+        speaker = Speaker(row["id"], role, name, row["epoch"])
+        foreign = await _take_up(tx, speaker, hello.get("in_flight"))
+        detail: dict[str, object] = {"role": role, "instance": name, "server": self._process_id}
+        await _note(tx, actor, Action.CONNECT, (speaker.instance_id, speaker.epoch), detail)
+        return speaker, foreign
 
     def arrived(self) -> None:
         """A connection can be sent to from now on: whoever has something for it looks again."""
@@ -73,14 +74,11 @@ class Instances:
         After a ``goodbye`` the instance is offline; else it has until its heartbeat is overdue to come back. What it
         never acknowledged goes to another at once (JOB-4).
         """
+        return await self._going.do((speaker, goodbye))
 
-        async def work(tx: Tx) -> bool:
-            detail: dict[str, object] = {"goodbye": goodbye}
-            return await part(tx, self._process_id, speaker.instance_id, speaker.epoch, detail)
-
-        was = await self._database.write(work)
-        self._signal.notify()
-        return was
+    async def _go(self, tx: Tx, gone: tuple[Speaker, bool]) -> bool:
+        speaker, goodbye = gone
+        return await part(tx, self._process_id, speaker.instance_id, speaker.epoch, {"goodbye": goodbye})
 
     async def drain(self, caller: Caller, instance_id: str) -> Instance:
         """Give an instance nothing new until it was offline; a repeat changes nothing.
