@@ -7,8 +7,11 @@ import pytest
 
 from gnomon.domain.caller import Caller
 from gnomon.domain.errors import FenceStale
+from gnomon.domain.instance import Instance
 from gnomon.domain.scopes import EVERYTHING
 from gnomon.domain.task import Task, TaskGrant, TaskStatus
+from gnomon.services.connections import Connections
+from gnomon.services.instance_sweep import InstanceSweep
 from gnomon.services.task_sweep import TaskSweep
 from gnomon.services.task_writing import MadeTask
 from gnomon.services.tasks import Tasks
@@ -41,6 +44,7 @@ class Board:
             calm_us=engine.guard.calm_us,
             jumped=engine.watchdog.ask_guard,
         )
+        self.instances = InstanceSweep(house.database, house.signal, Connections(), 120, engine.guard.calm_us)
 
     async def make(self, **fields: Any) -> Task:
         made = await self.tasks.create(PM, {"role": "pm", "title": "Look"} | fields)
@@ -57,7 +61,9 @@ class Board:
         """One tick of the watchdog under a fresh heartbeat of its process, and the sweep of the board behind it."""
         await self.house.beat()
         await self.house.engine.watchdog.tick()
-        return await self.sweep.sweep()
+        swept = await self.sweep.sweep()
+        await self.instances.tick()
+        return swept
 
     async def audit(self, task: Task) -> list[tuple[str, int]]:
         entries = await self.house.rows(
@@ -67,7 +73,7 @@ class Board:
         return [(entry["action"], entry["fence"]) for entry in entries]
 
     async def instance(self, name: str = "a") -> Row:
-        async def work(tx: Tx) -> Any:
+        async def work(tx: Tx) -> Instance | None:
             return await instances.named(tx, "pm", name)
 
         found = await self.house.database.read(work)

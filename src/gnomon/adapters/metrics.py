@@ -1,6 +1,6 @@
 """The counts of a process as Prometheus metrics: names with their unit, no id and no tenant as a label."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -8,6 +8,22 @@ from prometheus_client.registry import Collector
 from gnomon.ports.telemetry import Counts, TriggerCounts
 
 SECOND = 1_000_000
+
+
+class BoardCollector(Collector):
+    """How many tasks can be claimed, by role, as they were at the process's last sweep: a scrape asks no database."""
+
+    def __init__(self, depths: Callable[[], Mapping[str, int]]) -> None:
+        self._depths = depths
+
+    def collect(self) -> Iterator[Metric]:
+        """The metric as it stands."""
+        claimable = GaugeMetricFamily(
+            "gnomon_tasks_claimable", "Tasks that can be claimed, at the last sweep.", labels=["role"]
+        )
+        for role, depth in sorted(self._depths().items()):
+            claimable.add_metric([role], depth)
+        yield claimable
 
 
 class ProcessCollector(Collector):

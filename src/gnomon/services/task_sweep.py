@@ -1,8 +1,8 @@
 """The sweep over the board: a chore of the watchdog that takes tasks from holders who are gone (BRD-4 to BRD-6).
 
 A claim whose window is over goes, and so does one whose instance has been silent for too long, whatever its window. The
-task is put back possibly half done. Nothing is taken while the clock guard is alert (RUN-5b), and what is taken is taken
-as it was seen, so that two sweeps take a claim once.
+task is put back possibly half done; that the instance is offline, ``instance_sweep`` writes down. Nothing is taken
+while the clock guard is alert (RUN-5b), and what is taken is taken as it was seen, so that two sweeps take a claim once.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from gnomon.domain.audit import Action
 from gnomon.domain.instants import SECOND
 from gnomon.domain.task import TaskStatus
 from gnomon.ports.wakeup import Wakeup
-from gnomon.stores import audit, instances, tasks
+from gnomon.stores import audit, tasks
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database, Row, Tx
 
@@ -88,21 +88,8 @@ class TaskSweep:
         if await self._jumped(tx):
             return _Batch()
         taken = await tasks.expire(tx, rows)
-        gone = [row for row in rows if row["task_id"] in taken]
-        for row in gone:
-            if row["why"] == "heartbeat":
-                await self._mark_offline(tx, row)
-        await audit.append_many(tx, [_expired(row) for row in gone])
+        await audit.append_many(tx, [_expired(row) for row in rows if row["task_id"] in taken])
         return _Batch(len(rows), len(taken))
-
-    async def _mark_offline(self, tx: Tx, row: Row) -> None:
-        """Its instance is offline in the same breath; once, however many tasks it held (BRD-4)."""
-        epoch = await instances.mark_offline(tx, row["instance_id"], self._timeout_us)
-        if epoch is not None:
-            detail: dict[str, object] = {"name": row["instance"]}
-            await audit.append_many(
-                tx, [NewEntry(ACTOR, Action.OFFLINE, "instance", row["instance_id"], epoch, detail)]
-            )
 
 
 def _expired(row: Row) -> NewEntry:

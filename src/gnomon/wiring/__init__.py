@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from gnomon.adapters.clock import SystemClock, SystemEntropy
 from gnomon.adapters.failpoints import Failpoints
-from gnomon.adapters.metrics import ProcessCollector, TriggerCollector
+from gnomon.adapters.metrics import BoardCollector, ProcessCollector, TriggerCollector
 from gnomon.domain.failpoint import parse as parse_failpoints
 from gnomon.edges.http.app import build_app
 from gnomon.edges.http.services import Services
@@ -94,7 +94,7 @@ async def open_center(
         settings, clock, entropy, mint, link, engine, pausing, pushed, job_engine, dispatches=dispatches
     )
     services = build_services(parts, operator_token)
-    app = _app(parts, services)
+    app = _app(parts, services, board)
     verify = Verify(database, gapless=not settings.is_postgres)  # a sequence skips what was rolled back
     return Center(
         app=app,
@@ -146,10 +146,11 @@ def _cleaning(settings: Settings, link: Link, engine: Callable[[], Engine]) -> t
     return dedup.Cleaning(link.database).tick, retention.tick
 
 
-def _app(parts: Parts, services: Services) -> FastAPI:
+def _app(parts: Parts, services: Services, board: TaskSweep) -> FastAPI:
     registry = CollectorRegistry()
     registry.register(ProcessCollector(parts.engine.counts))
     registry.register(TriggerCollector(parts.job_engine.counts))
+    registry.register(BoardCollector(lambda: board.depths))
     app = build_app(services, clock=parts.clock, entropy=parts.entropy, version=VERSION, registry=registry)
     open_door(app, services, parts, registry)
     return app

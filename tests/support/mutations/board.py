@@ -267,13 +267,6 @@ _SILENT: tuple[Mutant, ...] = (
         "",
         _SWEEP + "test_a_sweep_that_stood_still_after_its_look_takes_nothing",
     ),
-    Mutant(
-        "a silent holder is marked offline",
-        _SWEEPER,
-        'if row["why"] == "heartbeat":',
-        "if False:",
-        _SWEEP + "test_a_silent_holder_loses_what_it_holds_and_is_offline",
-    ),
 )
 
 _KEYS: tuple[Mutant, ...] = (
