@@ -19,6 +19,7 @@ def tool_services(services: Services, questions: Questions) -> ToolServices:
         runs=services.runs,
         explain=services.explain,
         tasks=services.tasks,
+        overview=services.overview,
         questions=questions,
     )
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
@@ -109,6 +110,29 @@ def test_an_agent_waits_for_work_and_is_woken_by_it(tmp_path: Path) -> None:
                 return await asyncio.wait_for(wish, 20)
 
         assert asyncio.run(scenario())["task"]["title"] == "t"
+
+
+def test_nothing_is_claimed_for_an_agent_that_hung_up(tmp_path: Path) -> None:
+    """BRD-1: a task would be locked in the name of somebody who never hears of it."""
+    with up(tmp_path) as product:
+        key = key_of(product, "tasks:*")
+
+        async def scenario() -> str | None:
+            address = product.started["address"]
+            wish = {"name": "next_task", "arguments": {"role": "writer", "wait_seconds": 30}}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": wish}
+            headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
+            async with agent(address, key) as other:
+                async with httpx2.AsyncClient(headers=headers, timeout=1) as impatient:
+                    with pytest.raises(httpx2.ReadTimeout):
+                        await impatient.post(f"{address}/mcp", json=call)
+                await told(other, "create_task", role="writer", title="t", dedup_key="t")
+                granted: str | None = (await told(other, "next_task", role="writer", instance="other"))[
+                    "task_id"
+                ]
+                return granted
+
+        assert asyncio.run(scenario()) is not None
 
 
 def spawned(folder: Path, *words: str, **env: str) -> StdioServerParameters:

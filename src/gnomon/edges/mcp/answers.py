@@ -15,7 +15,6 @@ _BY_CODE = {
     "use another dedup_key.",
     "scope_missing": "Do not try again with this key. Ask whoever gave it to you for one that has this scope.",
     "run_in_flight": "Do not start another. get_run shows how that run stands; call again once it is over.",
-    "run_over": "There is nothing left to cancel; get_run shows how it ended.",
     "idempotency_key_in_use": "Wait a few seconds, then call again with the same idempotency_key.",
     "idempotency_key_reused": "Use another idempotency_key for another request.",
     "bad_cursor": "Call again without a cursor to begin at the first page.",

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from gnomon.edges.mcp import questions, runs, schedules, tasks, work
+from gnomon.edges.mcp import overview, questions, runs, schedules, tasks, work
 from gnomon.edges.mcp.tool import Tool
 
 TOOLS: Mapping[str, Tool] = {
-    tool.name: tool for noun in (work, questions, tasks, schedules, runs) for tool in noun.TOOLS
+    tool.name: tool for noun in (work, questions, overview, schedules, runs, tasks) for tool in noun.TOOLS
 }

@@ -1,4 +1,4 @@
-"""Tools over runs: list, read, cancel."""
+"""Tools over runs: list, read."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -154,16 +154,6 @@ async def get_run(services: Services, _seat: Seat, asked: RunAsked) -> RunDetail
     )
 
 
-@tool(Side.OPERATOR, Scope.RUNS_CANCEL, destroys=True, repeats=True)
-async def cancel_run(services: Services, seat: Seat, asked: RunAsked) -> RunGiven:
-    """Stop a run.
-
-    A queued one is over at once; a running one is asked to stop, then stopped by force. What it did so far is not undone,
-    and its schedule goes on. Only when a person wants it.
-    """
-    return run_given(await services.runs.cancel(asked.run_id, seat.caller.actor))
-
-
 def run_given(run: Run) -> RunGiven:
     """A run as the answer of a tool."""
     over = run.status in TERMINAL
@@ -213,4 +203,4 @@ def _place(cursor: str | None) -> RunPlace:
     return RunPlace(max(-EVER, min(EVER, int(slot))), run_id or LAST)
 
 
-TOOLS = (list_runs, get_run, cancel_run)
+TOOLS = (list_runs, get_run)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gnomon.services.api_keys import ApiKeys
 from gnomon.services.explain import Explain
+from gnomon.services.overview import Overview
 from gnomon.services.pausing import Pausing
 from gnomon.services.previews import Previews
 from gnomon.services.questions import Questions
@@ -25,4 +26,5 @@ class Services:
     runs: Runs
     explain: Explain
     tasks: Tasks
+    overview: Overview
     questions: Questions
