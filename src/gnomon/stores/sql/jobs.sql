@@ -11,7 +11,12 @@ INSERT INTO jobs (
 RETURNING *;
 
 -- name: find
-SELECT * FROM jobs WHERE (id = :name OR slug = :name) AND deleted_at IS NULL;
+-- two searches: with OR one of the engines reads the whole index
+SELECT * FROM jobs WHERE deleted_at IS NULL AND id IN (
+    SELECT id FROM jobs WHERE id = :name
+    UNION ALL
+    SELECT id FROM jobs WHERE slug = :name AND deleted_at IS NULL
+);
 
 -- name: page
 SELECT * FROM jobs

@@ -49,7 +49,7 @@ SELECT id FROM instances WHERE role = :role AND status = 'online' AND server IS 
 
 -- name: next_over
 SELECT min(wait_until) - now_us() AS wait_us FROM triggers
-WHERE finished_at IS NULL AND instance_id IS NULL AND wait_until IS NOT NULL;
+WHERE finished_at IS NULL AND instance_id IS NULL;
 
 -- name: give
 UPDATE triggers SET
