@@ -33,7 +33,7 @@ def test_of_many_at_once_at_two_servers_one_takes_effect(engine: str, tmp_path: 
     """IDM-2, casebook ide-01, ide-03: at every address that makes something."""
     with two_servers(engine, tmp_path) as servers:
         made = asyncio.run(walk(servers))
-        assert {"/v1/agents", "/v1/schedules", "/v1/schedules/{schedule}/run", "/v1/apply"} <= made
+        assert {"/v1/agents", "/v1/schedules/{schedule}/run", "/v1/tasks", "/v1/jobs", "/v1/apply"} <= made
         for server in servers:
             assert server.stop() == 0
 
