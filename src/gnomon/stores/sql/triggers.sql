@@ -144,7 +144,8 @@ WHERE t.finished_at IS NULL AND t.instance_id IS NOT NULL
     -- a connection that has just begun says in its hello what its instance still has
     OR (t.status IN ('pushed', 'acknowledged') AND t.epoch <> i.epoch AND i.connected_at <= now_us() - :hello_us)
   )
-ORDER BY t.id
+-- in the order of the index of what is held: by id the whole table would be walked
+ORDER BY t.instance_id, t.id
 LIMIT :limit;
 
 -- name: unacknowledged
