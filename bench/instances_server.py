@@ -28,7 +28,9 @@ SendOne = Callable[[int, str], Awaitable[None]]
 
 def stamped(kind: str) -> str:
     """A frame that says when it was sent, on the clock that all processes of a machine share."""
-    return json.dumps({"type": "revoke", "run_id": f"{kind}{time.monotonic_ns()}", "fence": 1, "padding": PADDING})
+    return json.dumps(
+        {"type": "revoke", "run_id": f"{kind}{time.monotonic_ns()}", "fence": 1, "padding": PADDING}
+    )
 
 
 @asynccontextmanager
