@@ -22,6 +22,7 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
 }
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 both = pytest.mark.parametrize("headers", [MODERN, LEGACY], ids=["2026-07-28", "2025-11-25"])
 
@@ -101,6 +102,43 @@ async def test_there_is_no_session_to_open_or_to_end(api: Api) -> None:
             answer = await client.request(method, "/mcp", headers=LEGACY)
             assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
             assert answer.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize("version", HANDSHAKES)
+async def test_every_revision_with_a_handshake_is_answered(api: Api, version: str) -> None:
+    """UI-5: clients of earlier years say which one they speak, and get it."""
+    asked = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "old", "version": "0"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    calling = {
+        "jsonrpc": "2.0",
+        "id": 3,
+        "method": "tools/call",
+        "params": {"name": "whoami", "arguments": {}},
+    }
+    headers = {**LEGACY, "MCP-Protocol-Version": version}
+    async with api.client(await api.key("tasks:*")) as client:
+        greeting = await client.post("/mcp", json=hello, headers=LEGACY)
+        assert greeting.json()["result"]["protocolVersion"] == version
+        assert "next_task" in greeting.json()["result"]["instructions"]
+        assert "mcp-session-id" not in greeting.headers
+        assert (await client.post("/mcp", json=ready, headers=headers)).status_code == 202
+        tools = (await client.post("/mcp", json=listing, headers=headers)).json()["result"]["tools"]
+        told = (await client.post("/mcp", json=calling, headers=headers)).json()["result"]
+    assert tools[0]["name"] == "whoami"
+    assert json.loads(told["content"][0]["text"])["scopes"] == ["tasks:*"]
+
+
+async def test_a_revision_to_come_is_told_which_there_are(api: Api) -> None:
+    version = "2099-01-01"
+    meta = {**META, "io.modelcontextprotocol/protocolVersion": version}
+    headers = {**LEGACY, "MCP-Protocol-Version": version, "Mcp-Method": "tools/list"}
+    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+    async with api.client(await api.key()) as client:
+        answer = await client.post("/mcp", json=listing, headers=headers)
+    assert answer.status_code == 400
+    assert "2026-07-28" in answer.text
 
 
 @both
