@@ -156,6 +156,8 @@ def calm_means_calm(history: History) -> Iterator[str]:
     cancelled = {run["id"] for run in history.rows("runs") if run["status"] == "cancelled"}
     by_target = {e["subject_id"] for e in history.rows("audit") if e["actor"] == "target"}
     for entry in history.rows("audit"):
+        if entry["subject_kind"] != "run":
+            continue
         collided = (
             entry["action"] == "FENCED" and entry["subject_id"] in by_target
         )  # a person's cancel came with it
