@@ -26,7 +26,6 @@ ORDER BY next_fire_at LIMIT 100 FOR UPDATE SKIP LOCKED"""
 # the names of the batch at hand: sch, at, run, ses
 SLOTS = """INSERT INTO occurrences (schedule_id, nominal_fire_at, revision, disposition, run_id, session_id, created_at)
 SELECT sch, at, 1, 'fired', run, ses, now_us() FROM {batch}"""
-SESSIONS = "INSERT INTO sessions (id, created_at) SELECT ses, now_us() FROM {batch}"
 TURNS = """INSERT INTO turns (session_id, run_id, query, created_at)
 SELECT ses, run, 'write the morning report', now_us() FROM {batch}"""
 RUNS = f"""INSERT INTO runs (
@@ -49,7 +48,7 @@ ANSWER = """UPDATE turns SET output = '', answered_at = now_us() FROM {batch} WH
 SETTLE = "UPDATE schedules SET in_flight_run_id = NULL, failure_streak = 0 FROM {batch} WHERE id = sch"
 
 GIVEN = "unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) AS batch(sch, at, run, ses)"
-OPENING = [SLOTS, SESSIONS, TURNS, RUNS, ADVANCE, AUDIT.replace("{action}", "CLAIM")]
+OPENING = [SLOTS, TURNS, RUNS, ADVANCE, AUDIT.replace("{action}", "CLAIM")]
 ENDING = [END, ANSWER, SETTLE, AUDIT.replace("{action}", "RELEASE")]
 
 

@@ -112,7 +112,6 @@ def same(path: str) -> float:
             "INSERT INTO occurrences VALUES (?, ?, 1, 'fired', NULL, NULL, NULL, NULL, ?, ?, NULL, now_us())",
             both,
         )
-        raw.executemany("INSERT INTO sessions VALUES (?, now_us(), NULL)", [(row[3],) for row in both])
         raw.executemany(
             "INSERT INTO turns VALUES (?, ?, 'write the morning report', NULL, now_us(), NULL)",
             [(row[3], row[2]) for row in both],
@@ -120,9 +119,9 @@ def same(path: str) -> float:
         raw.executemany(
             "INSERT INTO runs (id, trigger_kind, status, priority, target_kind, target_id, schedule_id, revision, "
             "nominal_fire_at, session_id, scheduled_for, lease_seconds, lease_until, owner, claim_id, fence, attempt, "
-            "started_at) VALUES (?3, 'schedule', 'running', 10, 'agent', 'agt_00000000000000000000', ?1, 1, ?2, ?4, "
+            "started_at) VALUES (?3, 'schedule', 'running', 10, 'agent', 'agt_00000000000000000000', ?1, 1, ?2, NULL, "
             "?2, 330, now_us() + 330000000, 'prc_00000000000000000000', 'clm_00000000000000000000', 1, 1, now_us())",
-            both,
+            [row[:3] for row in both],
         )
         raw.executemany(
             "UPDATE schedules SET next_fire_at = next_fire_at + 86400000000, recorded_until = ?2, last_fire_at = ?2, "
