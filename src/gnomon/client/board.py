@@ -145,9 +145,14 @@ def not_ours(held: Claim, error: ClientError) -> ClientError:
     return error
 
 
+def storable(text: str) -> str:
+    """A text as a server can keep it: no NUL, no half of a surrogate pair."""
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
+
+
 def excerpt(text: str, characters: int = NOTE_CHARACTERS) -> str:
     """The end of a text, where the reason usually stands."""
-    text = text.strip()
+    text = storable(text).strip()
     return text if len(text) <= characters else "…" + text[1 - characters :]
 
 

@@ -17,6 +17,7 @@ from gnomon.client.http import AsyncHttp, Http
 from gnomon.client.renewing import Renewal, Try
 
 LAST_WORD_SECONDS = 10.0
+_LONGEST_LOOK = 5.0
 
 
 class _Held:
@@ -277,4 +278,6 @@ class AsyncHeld(_Held):
             return
         if self._watch is not None:
             self._watch.cancel()
-        self._watch = self._loop.call_later(self._renewal.wait() + 0.01, self._look)
+        # a machine that sleeps does not count its sleep as waiting, so no wait is long
+        wait = min(self._renewal.seconds_to_end() + 0.01, _LONGEST_LOOK)
+        self._watch = self._loop.call_later(wait, self._look)

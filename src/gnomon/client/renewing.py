@@ -69,12 +69,12 @@ class Renewal:
         if sent_at > self._lease.granted_at:
             self._lease = granted(self._lease.window_seconds, sent_at)
 
-    def wait(self) -> float:
-        """How long nothing can happen to the lease that the clock alone would tell."""
-        return self._lease.wait(self._clock.monotonic())
+    def seconds_to_end(self) -> float:
+        """How long the lease lasts by the worker's own clock."""
+        return max(0.0, self._lease.ends_at - self._clock.monotonic())
 
     def _keep(self) -> None:
-        while not self._stopped.wait(self.wait()):
+        while not self._stopped.wait(self._lease.wait(self._clock.monotonic())):
             now = self._clock.monotonic()
             if self.lost is None and self._lease.is_due(now):
                 self._renew(now)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from gnomon.client import frames
-from gnomon.client.board import excerpt
+from gnomon.client.board import excerpt, storable
 from gnomon.client.frames import Frame, Outcome, Trigger, encode
 from gnomon.domain.invocation import Invocation
 
@@ -193,7 +193,7 @@ class Session:
         """Say how far a run is."""
         if not self.is_online or self._works.get(work.key) is not work or work.fence is None:
             return []
-        said = text[:PROGRESS_CHARACTERS]
+        said = storable(text[:PROGRESS_CHARACTERS])
         return [Send({"type": "run_progress", "run_id": work.key, "fence": work.fence, "text": said})]
 
     def ended(self, work: Work, outcome: Outcome, now: float) -> list[Deed]:
@@ -215,7 +215,7 @@ class Session:
 
 def result(work: Work, outcome: Outcome) -> Frame:
     """The frame that tells how a piece of work ended. An output that fits into no frame is a failure that says so."""
-    text = (outcome.text or "").encode(errors="replace").decode()
+    text = storable(outcome.text or "")
     if isinstance(work.subject, Trigger):
         status = "succeeded" if outcome.status == "succeeded" else "failed"
         said: Frame = {"type": "result", "trigger_id": work.key, "status": status}

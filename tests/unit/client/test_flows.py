@@ -165,6 +165,12 @@ def test_only_a_refusal_of_the_server_itself_ends_a_lease() -> None:
     assert not board.is_gone(refused(503, {"code": "unavailable"}))
 
 
+def test_a_note_can_be_kept_by_every_server() -> None:
+    """No database takes a NUL in a text, and no JSON half a surrogate pair."""
+    assert board.excerpt("a\0b") == "a\ufffdb"
+    assert board.excerpt("a\ud800b") == "a?b"
+
+
 def test_a_long_note_keeps_its_end() -> None:
     assert board.excerpt("  short \n") == "short"
     assert board.excerpt("a" * 3_000 + "the reason") == "…" + "a" * 1_989 + "the reason"

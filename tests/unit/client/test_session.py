@@ -171,7 +171,7 @@ def test_what_is_too_long_for_a_frame_is_told_or_cut(session: Session) -> None:
     [long] = session.progress(work, "x" * 5_000)
     assert isinstance(long, Send)
     assert len(long.frame["text"]) == 2_000
-    for number, output in enumerate(("x" * 1_000_001, "ö" * 600_000, "\0" * 300_000)):
+    for number, output in enumerate(("x" * 1_000_001, "ö" * 600_000, "\1" * 300_000)):
         work = started(session.heard(run(run_id=f"run_long_{number}"), 1))
         [told] = session.ended(work, Outcome("succeeded", output), 1)
         assert isinstance(told, Send)
