@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from gnomon.client import (
 from support.chaos_proxy import FaultProxy, Mode
 from support.processes import until
 from support.product import Running, running
-from support.workers import a_job, a_role, a_run, client_of, ended, served, the_trigger
+from support.workers import QUICK, a_job, a_role, a_run, client_of, ended, served, the_trigger
 
 pytestmark = pytest.mark.process
 BOUND = 20
@@ -41,6 +42,10 @@ async def aclient(server: Running) -> AsyncIterator[AsyncClient]:
 def the_instance(client: Client, role: str) -> dict[str, Any]:
     [found] = [each for each in client.request("GET", "/instances")["items"] if each["role"] == role]
     return dict(found)
+
+
+def heartbeat(client: Client, role: str) -> datetime:
+    return datetime.fromisoformat(the_instance(client, role)["last_heartbeat_at"])
 
 
 async def test_a_run_is_worked_on_and_answered(aclient: AsyncClient, client: Client) -> None:
@@ -132,10 +137,8 @@ async def test_a_handler_that_blocks_does_not_keep_the_heartbeat(tmp_path: Path)
         schedule = a_role(client, "blocks")
 
         async def block(run: PushedRun) -> str:
-            first = the_instance(client, "blocks")["last_heartbeat_at"]
-            until(lambda: the_instance(client, "blocks")["last_heartbeat_at"] > first, "a heartbeat")
-            pause = threading.Event()
-            pause.wait(2)  # twice the heartbeat's timeout
+            enough = heartbeat(client, "blocks") + timedelta(seconds=2)
+            until(lambda: heartbeat(client, "blocks") > enough, "heartbeats for twice their timeout")
             return str(the_instance(client, "blocks")["status"])
 
         aclient = AsyncClient(server.started["address"], server.started["key"])
@@ -252,21 +255,34 @@ def test_two_of_one_name_do_not_take_turns(server: Running, client: Client) -> N
 
 
 def test_an_instance_outlives_its_server(tmp_path: Path) -> None:
-    """JOB-5: the same instance comes back to the next one."""
+    """JOB-4, JOB-5: the same instance comes back to the next one, with the trigger that it works on."""
+    go, begun = threading.Event(), list[str]()
+
+    def work(trigger: PushedTrigger) -> str:
+        begun.append(trigger.id)
+        assert go.wait(BOUND * 2)
+        return "over two servers"
+
     with served(tmp_path) as server:
         client = client_of(server)
         schedule = a_role(client, "stays")
-        with client.connect("stays", "s-1", on_run=lambda run: f"by {run.query}"):
+        with client.connect(
+            "stays", "s-1", on_trigger=work, on_run=lambda run: f"by {run.query}", max_in_flight=2
+        ):
             first = the_instance(client, "stays")
+            the_trigger(client, a_job(client, "stays"), "acknowledged")
             server.process.kill()
             server.wait()
             port = server.started["address"].rpartition(":")[2]
-            with running("up", "--port", port, "--json", cwd=tmp_path) as again:
+            with running("up", "--port", port, "--json", cwd=tmp_path, **QUICK) as again:
                 again.wait_for_start()
-                until(lambda: the_instance(client, "stays")["epoch"] == 2, "the reconnect")
+                until(partial(is_at, client, "stays", 2), "the reconnect")
                 assert the_instance(client, "stays")["id"] == first["id"]
                 assert ended(client, a_run(client, schedule))["output"] == "by how?"
+                go.set()
+                found = the_trigger(client, "stays", "succeeded", "failed")
         client.close()
+    assert (found["note"], found["pushes"], begun) == ("over two servers", 1, [found["id"]])
 
 
 def test_a_drained_instance_finishes_and_gets_nothing_new(client: Client) -> None:
