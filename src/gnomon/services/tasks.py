@@ -74,6 +74,7 @@ class Tasks:
         self._mint = mint
         self._signal = signal
         self._lock_us = round(lock_seconds * SECOND)
+        self._stopping = False
         self.renew_seconds = (
             min(lock_seconds, heartbeat_timeout_seconds) / 3
         )  # how often a holder should renew
@@ -224,13 +225,18 @@ class Tasks:
         self._signal.notify()
         return task
 
+    def end_waits(self) -> None:
+        """Let nobody wait here any more: the process stops, and each gets the answer that there is nothing (DSP-10)."""
+        self._stopping = True
+        self._signal.notify()
+
     async def _wait(
         self, claim: ClaimForm, seen: int, until: float, is_gone: Callable[[], Awaitable[bool]]
     ) -> bool:
-        """Until there is something to claim; ``False`` once time is up, or whoever waited has gone."""
+        """Until there is something to claim; ``False`` once time is up, or whoever waited has gone, or the process stops."""
         while True:
             left = until - self._clock.monotonic()
-            if left <= 0:
+            if left <= 0 or self._stopping:
                 return False
             seen = await self._signal.wait(seen, min(left, POLL_SECONDS))
             if await is_gone():

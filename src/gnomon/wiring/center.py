@@ -53,7 +53,8 @@ class Center:
         await self.engine.start()
 
     async def drain(self) -> None:
-        """Stop claiming and let runs finish, within the grace of the settings (DSP-10)."""
+        """Stop claiming, end the waits for tasks, and let runs finish, within the grace of the settings (DSP-10)."""
+        self.services.tasks.end_waits()
         await self.engine.drain()
 
     async def stop(self) -> None:

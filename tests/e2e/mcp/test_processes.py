@@ -112,20 +112,26 @@ def test_an_agent_waits_for_work_and_is_woken_by_it(tmp_path: Path) -> None:
         assert asyncio.run(scenario())["task"]["title"] == "t"
 
 
+async def wait_for_work(product: Running, key: str, patience: float) -> dict[str, Any]:
+    """One call that waits for a task, without a client that would ask for more afterwards."""
+    wish = {"name": "next_task", "arguments": {"role": "writer", "wait_seconds": 30}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": wish}
+    headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
+    async with httpx2.AsyncClient(headers=headers, timeout=patience) as client:
+        answer = await client.post(f"{product.started['address']}/mcp", json=call)
+    found: dict[str, Any] = answer.json()["result"]["structuredContent"]
+    return found
+
+
 def test_nothing_is_claimed_for_an_agent_that_hung_up(tmp_path: Path) -> None:
     """BRD-1: a task would be locked in the name of somebody who never hears of it."""
     with up(tmp_path) as product:
         key = key_of(product, "tasks:*")
 
         async def scenario() -> str | None:
-            address = product.started["address"]
-            wish = {"name": "next_task", "arguments": {"role": "writer", "wait_seconds": 30}}
-            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": wish}
-            headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
-            async with agent(address, key) as other:
-                async with httpx2.AsyncClient(headers=headers, timeout=1) as impatient:
-                    with pytest.raises(httpx2.ReadTimeout):
-                        await impatient.post(f"{address}/mcp", json=call)
+            async with agent(product.started["address"], key) as other:
+                with pytest.raises(httpx2.ReadTimeout):
+                    await wait_for_work(product, key, patience=1)
                 await told(other, "create_task", role="writer", title="t", dedup_key="t")
                 granted: str | None = (await told(other, "next_task", role="writer", instance="other"))[
                     "task_id"
@@ -133,6 +139,23 @@ def test_nothing_is_claimed_for_an_agent_that_hung_up(tmp_path: Path) -> None:
                 return granted
 
         assert asyncio.run(scenario()) is not None
+
+
+def test_a_stop_ends_the_wait_of_an_agent_with_an_answer(tmp_path: Path) -> None:
+    """DSP-10: and no request is cut off."""
+    with up(tmp_path) as product:
+        key = key_of(product, "tasks:*")
+
+        async def scenario() -> dict[str, Any]:
+            wish = asyncio.create_task(wait_for_work(product, key, patience=60))
+            while not (await asyncio.to_thread(product.ask, "/v1/instances"))[1]["items"]:
+                assert not wish.done()  # bounded by the wait itself
+            product.process.terminate()
+            return await wish
+
+        assert asyncio.run(scenario())["task_id"] is None
+        assert product.wait() == 0
+        assert not [line for line in product.err if "Traceback" in line]
 
 
 def spawned(folder: Path, *words: str, **env: str) -> StdioServerParameters:
