@@ -67,7 +67,9 @@ async def test_schedules_jobs_instances_and_processes_are_counted(database: Data
     await add_process(database, id="prc_2", heartbeat_at=AT - 120 * SECOND)
     await add_process(database, id="prc_3", stopped_at=AT)
     assert await database.read(overview.schedules) == {"active": 2, "paused": 1, "error": 1}
-    assert dict(await database.read(overview.jobs)) == {"all_jobs": 2, "enabled": 1, "set_aside": 1}
+    jobs = dict(await database.read(overview.jobs))
+    assert jobs == {"all_jobs": 2, "enabled": 1, "set_aside": 1}
+    assert {type(count) for count in jobs.values()} == {int}  # one engine's sums are numbers of another kind
     found = [tuple(row.values()) for row in await database.read(overview.instances)]
     assert found == [("pm", "offline", 1), ("pm", "online", 2)]
     assert await database.read(lambda tx: overview.processes(tx, 120 * SECOND)) == 1
@@ -104,6 +106,7 @@ async def test_what_ended_is_counted_among_the_newest(database: Database) -> Non
         rows = await database.read(
             lambda tx: overview.runs_ended(tx, from_id, AT - 7 * DAY, AT - DAY // 2, most)
         )
+        assert {type(count) for row in rows for count in list(row.values())[1:]} == {int}
         return {tuple(row.values()) for row in rows}
 
     assert await counted(9) == {("succeeded", 2, 2, 1), ("failed", 1, 1, 0)}
@@ -188,6 +191,8 @@ async def test_usage_is_summed_over_what_it_is_not_told_apart_by(database: Datab
             "output_tokens",
             "cost",
         )
+        assert {type(row["runs"]) for row in rows} | {type(row["model_calls"]) for row in rows} <= {int}
+        assert {type(row["cost"]) for row in rows} <= {float}
         return [tuple(row[name] for name in names) for row in rows]
 
     one = (1, 1, 10, 5, 0.25)

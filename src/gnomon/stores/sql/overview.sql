@@ -5,7 +5,7 @@ SELECT status, count(*) AS how_many FROM schedules WHERE deleted_at IS NULL GROU
 
 -- name: jobs
 SELECT
-    count(*) AS all_jobs, coalesce(sum(enabled), 0) AS enabled, count(error) AS set_aside
+    count(*) AS all_jobs, CAST(coalesce(sum(enabled), 0) AS BIGINT) AS enabled, count(error) AS set_aside
 FROM jobs WHERE deleted_at IS NULL;
 
 -- name: instances
@@ -28,16 +28,16 @@ SELECT
 -- name: runs_ended
 SELECT
     status, count(*) AS looked_at,
-    sum(CASE WHEN finished_at >= :week THEN 1 ELSE 0 END) AS this_week,
-    sum(CASE WHEN finished_at >= :today THEN 1 ELSE 0 END) AS today
+    CAST(sum(CASE WHEN finished_at >= :week THEN 1 ELSE 0 END) AS BIGINT) AS this_week,
+    CAST(sum(CASE WHEN finished_at >= :today THEN 1 ELSE 0 END) AS BIGINT) AS today
 FROM (SELECT status, finished_at FROM runs WHERE id >= :from_id ORDER BY id DESC LIMIT :most) AS latest
 GROUP BY status;
 
 -- name: triggers_ended
 SELECT
     status, count(*) AS looked_at,
-    sum(CASE WHEN finished_at >= :week THEN 1 ELSE 0 END) AS this_week,
-    sum(CASE WHEN finished_at >= :today THEN 1 ELSE 0 END) AS today
+    CAST(sum(CASE WHEN finished_at >= :week THEN 1 ELSE 0 END) AS BIGINT) AS this_week,
+    CAST(sum(CASE WHEN finished_at >= :today THEN 1 ELSE 0 END) AS BIGINT) AS today
 FROM (SELECT status, finished_at FROM triggers WHERE id >= :from_id ORDER BY id DESC LIMIT :most) AS latest
 GROUP BY status;
 
