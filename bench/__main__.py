@@ -2,11 +2,11 @@
 
 import sys
 
-from bench import cadence, instances, on_time, postgres, sqlite_runs
+from bench import board, cadence, instances, on_time, postgres, sqlite_runs
 from bench.rounds import machine
 
 SUITES = {"cadence": cadence.main, "on_time": on_time.main, "sqlite": sqlite_runs.main,
-          "postgres": postgres.main, "instances": instances.main}  # fmt: skip
+          "postgres": postgres.main, "instances": instances.main, "board": board.main}  # fmt: skip
 
 
 def main() -> None:
