@@ -53,7 +53,7 @@ class Line:
         self._halt = halt
         self._clock = SystemClock()
         self._backoff = Backoff(first_seconds=0.5, longest_seconds=30.0)
-        self._loop = asyncio.new_event_loop()
+        self._loop: asyncio.AbstractEventLoop
         self._closing = asyncio.Event()
         self._socket: ClientConnection | None = None
         self._given_up: asyncio.TimerHandle | None = None
@@ -65,6 +65,7 @@ class Line:
 
     def start(self) -> None:
         """Begin to connect."""
+        self._loop = asyncio.new_event_loop()
         self._thread.start()
 
     def ended(self, work: Work, outcome: Outcome) -> None:
@@ -113,7 +114,7 @@ class Line:
         except Exception as found:
             error = found
         finally:
-            self._loop.close()
+            self._end_loop()
         if not self.welcome.done():
             self.welcome.set_exception(
                 error or ClientError("The instance was closed before it was connected.")
@@ -123,6 +124,14 @@ class Line:
         else:
             self.over.set_exception(error)
         self._tell()
+
+    def _end_loop(self) -> None:
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self._loop.run_until_complete(asyncio.wait(left))
+        self._loop.close()
 
     async def _stay(self) -> None:
         failures = 0
@@ -230,19 +239,25 @@ class Line:
 
     async def _do(self, deeds: Sequence[Deed]) -> None:
         """One after the other: a push is begun only after its acknowledgement went out."""
-        sent = True
-        for deed in deeds:
-            match deed:
-                case Send(frame):
-                    sent = await self._send(frame)
-                case Start(work) if sent:
-                    self._begin(work)
-                case Start(work):
-                    self._session.unsent(work)
-                case End():
-                    self._halt(deed)
-                case Complaint(code, detail):
-                    log.info("the centre took a frame for nothing: %s (%s)", detail, code)
+        sent, left = True, list(deeds)
+        try:
+            while left:
+                match left[0]:
+                    case Send(frame):
+                        sent = await self._send(frame)
+                    case Start(work) if sent:
+                        self._begin(work)
+                    case Start(work):
+                        self._session.unsent(work)
+                    case End() as end:
+                        self._halt(end)
+                    case Complaint(code, detail):
+                        log.info("the centre took a frame for nothing: %s (%s)", detail, code)
+                del left[0]
+        finally:  # the connection ended while an acknowledgement was on its way
+            for deed in left:
+                if isinstance(deed, Start):
+                    self._session.unsent(deed.work)
         self._tell()
 
     async def _send(self, frame: dict[str, Any]) -> bool:

@@ -133,6 +133,13 @@ MUTANTS: tuple[Mutant, ...] = (
         _SESSION + "test_an_instance_that_was_given_up_stops_its_runs_and_no_trigger",
     ),
     Mutant(
+        "an acknowledgement that was cut off begins nothing",
+        "client/line.py",
+        "                if isinstance(deed, Start):\n                    self._session.unsent(deed.work)\n",
+        "                pass\n",
+        _UNIT + "test_line.py::test_an_acknowledgement_that_was_cut_off_begins_nothing_and_is_forgotten",
+    ),
+    Mutant(
         "two instances of one name do not take turns",
         "client/line.py",
         "if code == REPLACED:",
