@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 import pytest
 from prometheus_client import CollectorRegistry
 
-from gnomon.adapters.metrics import BoardCollector, ProcessCollector, TriggerCollector
+from gnomon.adapters.metrics import BoardCollector, ConnectionCollector, ProcessCollector, TriggerCollector
 from gnomon.cadence import Cadence, between, preview
 from gnomon.domain import dedup, finding
 from gnomon.domain.instants import SECOND, rfc3339
@@ -139,6 +139,7 @@ def test_every_metric_is_told() -> None:
     counts = Counts(slots={("fired", ""): 1}, runs={"lost": 1}, in_work=0, lag_us=0, ticked_at_us=1)
     registry.register(ProcessCollector(lambda: counts))
     registry.register(BoardCollector(lambda: {"pm": 3}))
+    registry.register(ConnectionCollector(lambda: 1))
     registry.register(TriggerCollector(lambda: TriggerCounts({"given": 1}, {"first": 1}, {"failed": 1})))
     given = {metric.name + ("_total" if metric.type == "counter" else "") for metric in registry.collect()}
     assert {row[0].strip("`") for row in rows("docs/guide/running.md", "name")} == given

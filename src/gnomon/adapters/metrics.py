@@ -78,3 +78,15 @@ class TriggerCollector(Collector):
         for kind, number in sorted(counts.pushed.items()):
             pushes.add_metric([str(kind == "redelivered").lower()], number)
         yield pushes
+
+
+class ConnectionCollector(Collector):
+    """How many instances are connected here."""
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        self._count = count
+
+    def collect(self) -> Iterator[Metric]:
+        """The metric as it stands."""
+        told = "Instances whose connection this process holds."
+        yield GaugeMetricFamily("gnomon_instances_connected", told, self._count())

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from fastapi import FastAPI
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 
+from gnomon.adapters.metrics import ConnectionCollector
 from gnomon.domain.agent import RoleRuntime
 from gnomon.edges.http import problems
 from gnomon.edges.http.services import Services
@@ -75,10 +76,7 @@ def build_pushed(  # noqa: PLR0917 - the parts of a process, each of its own kin
 def open_door(app: FastAPI, services: Services, parts: Parts, registry: CollectorRegistry) -> None:
     """Let instances connect to the application, and say how many are."""
     pushed = parts.pushed
-    gauge = Gauge(
-        "gnomon_instances_connected", "Instances whose connection this process holds.", registry=registry
-    )
-    gauge.set_function(lambda: len(pushed.connections))
+    registry.register(ConnectionCollector(pushed.connections.__len__))
     app.state.connections = pushed.connections
     app.router.routes.append(
         connect.route(

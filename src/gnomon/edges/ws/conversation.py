@@ -145,11 +145,13 @@ class Conversation:
             value = json_input.parse(text.encode("utf-8", "surrogatepass"), "frame")
             return frames.read(value)
         except Invalid as error:
-            code = "malformed_frame" if error.code == "malformed_body" else error.code
-            self._refuse(error, value if isinstance(value, dict) else None, code)
+            told = (
+                error if value is not None or error.faults else Invalid(error.message, code="malformed_frame")
+            )
+            self._refuse(told, value if isinstance(value, dict) else None)
             return None
 
-    def _refuse(self, error: GnomonError, frame: dict[str, Any] | None, code: str | None = None) -> None:
+    def _refuse(self, error: GnomonError, frame: dict[str, Any] | None) -> None:
         """Say what was wrong with a frame; whoever says nothing else is told so and cut off."""
         given = frame or {}
         named: dict[str, Any] = {
@@ -158,7 +160,7 @@ class Conversation:
         faults = error.faults if isinstance(error, Invalid) else ()
         said: dict[str, Any] = {
             "type": "error",
-            "code": code or error.code,
+            "code": error.code,
             "detail": error.message,
             "about": given.get("type"),
             **named,

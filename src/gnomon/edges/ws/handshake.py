@@ -46,8 +46,15 @@ async def _caller(websocket: WebSocket, api_keys: ApiKeys) -> Caller:
 def _check_origin(websocket: WebSocket) -> None:
     origins = websocket.headers.getlist("origin")
     host = websocket.headers.get("host", "")
-    if any(urlsplit(origin).netloc.lower() != host.lower() for origin in origins):
+    if any(_host(origin) != host.lower() for origin in origins):
         raise Refused(
             "A page of another origin can't connect here; instances are programs, and send no Origin.",
-            code="origin_refused",
+            code="bad_origin",
         )
+
+
+def _host(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None
