@@ -173,10 +173,14 @@ TOLD: dict[Invariant, Told] = {
         "A job that is enabled, and no other, has a next slot: one of its cadence, after all that have a trigger.",
     ),
     _I.JOB_SLOT_UNACCOUNTED: Told(
-        "JOB-3, DSP-9", "jobs", "Since a job was edited last, each of its slots has a trigger or is coalesced."
+        "JOB-3, DSP-9",
+        "jobs",
+        "Since a job was edited last, each of its slots has a trigger or is coalesced.",
     ),
     _I.SLOT_TRIGGERED_TWICE: Told(
-        "JOB-3, C1", "triggers", "A slot of a job has one trigger, or lies in one coalesced range, not in two."
+        "JOB-3, C1",
+        "triggers",
+        "A slot of a job has one trigger, or lies in one coalesced range, not in two.",
     ),
     _I.TRIGGER_WRONG: Told(
         "JOB-2, JOB-4",

@@ -114,7 +114,10 @@ async def test_a_repeated_report_has_one_effect(admin: httpx2.AsyncClient) -> No
     assert len(entries["items"]) == 1
     await admin.patch(f"/v1/tasks/{task['id']}", json={"status": "backlog"})
     await claim(admin)
-    for _ in ("held", "free"):  # somebody may have worked on it since: that it was taken once is of no use any more
+    for _ in (
+        "held",
+        "free",
+    ):  # somebody may have worked on it since: that it was taken once is of no use any more
         late = await admin.post(path, json=report)
         assert (late.status_code, late.json()["code"]) == (409, "fence_stale")
         await admin.post(f"/v1/tasks/{task['id']}/release")
