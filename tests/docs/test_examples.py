@@ -33,7 +33,20 @@ def test_the_readme_and_the_guide_are_run() -> None:
     assert {"README.md", *(f"docs/guide/{name}.md" for name in GUIDE)} <= {each.name for each in RUN}
 
 
-GUIDE = ("agents", "board", "cadences", "idempotency", "jobs", "mcp", "running", "schedules", "security", "teams", "verify", "workers")
+GUIDE = (
+    "agents",
+    "board",
+    "cadences",
+    "idempotency",
+    "jobs",
+    "mcp",
+    "running",
+    "schedules",
+    "security",
+    "teams",
+    "verify",
+    "workers",
+)
 
 
 @pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
