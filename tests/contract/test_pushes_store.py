@@ -211,9 +211,9 @@ async def test_what_nobody_waits_for_is_withdrawn(
     """RUN-7: the run is over, or somebody else has it."""
     await add_running(database, id=KEY.run_id, **run)
     await connect(database)
-    assert not await database.read(pushes.any_rows)
+    assert not await database.read(lambda tx: pushes.to_sweep(tx, SECOND))
     await pushed(database)
-    assert await database.read(pushes.any_rows)
+    assert await database.read(lambda tx: pushes.to_sweep(tx, SECOND))
     assert await database.write(pushes.abandon) == int(not left)
     assert (await status(database) == "pushed") is left
     assert bool(await database.read(lambda tx: pushes.untold(tx, "prc_1", 9))) is not left
@@ -226,6 +226,25 @@ async def test_usage_so_far_is_kept_with_the_push(database: Database) -> None:
     assert await database.write(lambda tx: pushes.usage(tx, KEY, "ins_a", Usage(2)))
     ((_, end),) = await database.read(lambda tx: pushes.standing(tx, [KEY.run_id]))
     assert (end.status, end.usage) == (PushStatus.PUSHED, Usage(2))
+
+
+@pytest.mark.parametrize(
+    ("run", "kept"), [({}, True), ({"status": "succeeded", "lease_until": None, "finished_at": AT}, False)]
+)
+async def test_an_answer_is_kept_here_until_its_run_has_it(
+    database: Database, clock: FrozenClock, run: dict[str, Any], kept: bool
+) -> None:
+    """RUN-12: an erased session leaves nothing behind."""
+    await add_running(database, id=KEY.run_id, **run)
+    await connect(database)
+    await pushed(database)
+    await database.write(lambda tx: pushes.answer(tx, DONE, "ins_a"))
+    assert await database.write(pushes.blank) == int(not kept)
+    found = await row_of(database)
+    assert (found["output"], found["status"]) == ("done" if kept else None, "succeeded")
+    assert await database.read(lambda tx: pushes.to_sweep(tx, SECOND)) is kept
+    clock.advance(1.000001)
+    assert await database.read(lambda tx: pushes.to_sweep(tx, SECOND))
 
 
 async def test_what_ended_long_ago_is_forgotten(database: Database, clock: FrozenClock) -> None:

@@ -57,7 +57,7 @@ class InstanceSweep:
         return (
             bool(await instances.overdue(tx, self._timeout_us, None, 1))
             or bool(await instances.stranded(tx, self._timeout_us, None, 1))
-            or await pushes.any_rows(tx)
+            or await pushes.to_sweep(tx, _FORGET_PUSHES_US)
         )
 
     async def _sweep(self, tx: Tx) -> tuple[Ended, int]:
@@ -73,6 +73,7 @@ class InstanceSweep:
         changed = await pushes.abandon(tx)
         for instance_id, epoch in await pushes.forsaken(tx, self._timeout_us, BATCH):
             changed += await pushes.lose(tx, instance_id, epoch, GONE)
+        await pushes.blank(tx)
         await pushes.clean(tx, _FORGET_PUSHES_US, BATCH)
         return ended, changed
 

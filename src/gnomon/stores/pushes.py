@@ -130,9 +130,14 @@ async def adopt(tx: Tx, keys: Iterable[PushKey], instance_id: str, epoch: int) -
     await tx.many("pushes.adopt", rows)
 
 
-async def any_rows(tx: Tx) -> bool:
-    """Whether there are pushes at all, open or ended."""
-    return await tx.one("pushes.any_rows") is not None
+async def to_sweep(tx: Tx, older_us: int) -> bool:
+    """Whether a sweep may find anything to do: what is open, still holds an answer, or ended that long ago."""
+    return await tx.one("pushes.to_sweep", older_us=older_us) is not None
+
+
+async def blank(tx: Tx) -> int:
+    """Take the answers out of pushes whose run has ended: they are where they belong by now (RUN-12). How many had one."""
+    return len(await tx.all("pushes.blank"))
 
 
 async def abandon(tx: Tx) -> int:

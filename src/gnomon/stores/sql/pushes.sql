@@ -121,8 +121,19 @@ WHERE p.finished_at IS NULL AND p.status = 'acknowledged' AND i.status = 'offlin
   AND i.last_heartbeat_at <= now_us() - :timeout_us
 LIMIT :limit;
 
--- name: any_rows
-SELECT 1 AS found FROM run_pushes LIMIT 1;
+-- name: to_sweep
+SELECT 1 AS found FROM run_pushes
+WHERE finished_at IS NULL OR output IS NOT NULL OR error IS NOT NULL OR finished_at < now_us() - :older_us
+LIMIT 1;
+
+-- name: blank
+-- the answer has gone into the session, where it can be erased; here it was on its way
+UPDATE run_pushes SET output = NULL, error = NULL
+WHERE (output IS NOT NULL OR error IS NOT NULL) AND finished_at IS NOT NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM runs WHERE runs.id = run_pushes.run_id AND runs.fence = run_pushes.fence AND runs.status = 'running'
+  )
+RETURNING run_id;
 
 -- name: abandon
 -- the run is over, or held under another fence: nobody waits for these any more
