@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import asyncpg
 
 from gnomon.adapters.clock import SystemClock, SystemEntropy
 from gnomon.domain.caller import system
@@ -24,6 +25,7 @@ from gnomon.services.signal import Signal
 from gnomon.services.tasks import Tasks
 from gnomon.stores.database import Database
 from gnomon.stores.postgres import opening as postgres_opening
+from gnomon.stores.postgres.address import parse
 from gnomon.stores.postgres.database import PostgresDatabase
 from gnomon.stores.sqlite import opening as sqlite_opening
 from gnomon.stores.sqlite.database import SqliteDatabase
@@ -66,6 +68,11 @@ def opened(url: str) -> Database:
     return SqliteDatabase(Path(url), SystemClock())
 
 
+async def connected(url: str) -> Any:
+    address = parse(url)
+    return await asyncpg.connect(address.dsn, server_settings={"search_path": address.schema})
+
+
 async def fill(url: str, count: int) -> None:
     mint = Mint(SystemClock(), SystemEntropy())
     rows = [
@@ -74,20 +81,16 @@ async def fill(url: str, count: int) -> None:
     ]
     if is_postgres(url):
         await postgres_opening.prepare(url)
-        database = PostgresDatabase(url, SystemClock())
-        text = INSERT.format(values=", ".join(f"${n}" for n in range(1, 12)))
-
-        async def work(tx: Any) -> None:
-            await tx.raw.executemany(text, rows)
-
-        await database.write(work)
-        await database.close()
+        raw = await connected(url)
+        await raw.executemany(INSERT.format(values=", ".join(f"${n}" for n in range(1, 12))), rows)
+        await raw.execute("ANALYZE tasks")
+        await raw.close()
         return
     sqlite_opening.prepare(Path(url), SystemClock())
-    raw = apsw.Connection(url)
-    with raw:
-        raw.executemany(INSERT.format(values=", ".join("?" * 11)), rows)
-    raw.close()
+    file = apsw.Connection(url)
+    with file:
+        file.executemany(INSERT.format(values=", ".join("?" * 11)), rows)
+    file.close()
 
 
 async def ours(url: str, instances: int, limit: int) -> float:
@@ -151,14 +154,8 @@ def raw_sqlite(url: str, limit: int) -> float:
 
 
 async def raw_postgres(url: str, limit: int) -> float:
-    database = PostgresDatabase(url, SystemClock())
+    raw = await connected(url)
     known = {"now": "now_us()", "id": "$1", "limit": limit, "skip": "FOR UPDATE SKIP LOCKED"}
-    import asyncpg
-
-    raw = await asyncpg.connect(
-        database.address.dsn, server_settings={"search_path": database.address.schema}
-    )
-    await database.close()
     texts = {
         name: await raw.prepare(text.format(**known, action="CLAIM"))
         for name, text in {

@@ -255,7 +255,7 @@ async def test_a_claim_passes_over_what_is_being_claimed_and_never_waits(
         given = {"claim_id": "clm_1", "claimed_by": "k", "lock_us": LOCK, "limit": 2}
         locks = await tasks.claim(tx, "pm", "ins_1", **given)  # type: ignore[arg-type]
         inside.set()
-        if hasattr(tx, "raw"):  # on SQLite there is one writer at a time
+        if hasattr(database, "address"):  # on SQLite there is one writer at a time
             await asyncio.wait_for(over.wait(), 10)
         return [lock.task_id for lock in locks]
 

@@ -60,13 +60,13 @@ class TaskSweep:
     async def tick(self) -> float | None:
         """One sweep, and in how many seconds the next claim ends that nobody renews; ``None`` where none is held."""
         await self.sweep()
-        self.depths, wait_us = await self._database.read(self._look_ahead)
+        self.depths, wait_us = await self._database.look(self._look_ahead)
         return None if wait_us is None else max(wait_us / SECOND, _SOONEST_SECONDS)
 
     async def sweep(self) -> int:
         """Take what is over, in bounded batches; how many claims were taken. The common sweep writes nothing."""
         swept = 0
-        while await self._database.read(self._look):
+        while await self._database.look(self._look):
             batch = await self._database.write_guarded(self._sweep_batch)
             swept += batch.taken
             if batch.taken:

@@ -241,7 +241,7 @@ class Tasks:
             seen = await self._signal.wait(seen, min(left, POLL_SECONDS))
             if await is_gone():
                 return False
-            if await self._database.read(lambda tx: tasks.is_waiting(tx, claim.role)):
+            if await self._database.look(lambda tx: tasks.is_waiting(tx, claim.role)):
                 return True
 
 
@@ -261,7 +261,7 @@ async def require_role_of(tx: Tx, caller: Caller, task_id: str) -> None:
 
     Raises:
         Missing: there is no such task.
-        Refused: ``role_bound``.
+        Refused: as ``claim``.
     """
     if caller.role is not None:
         caller.require_role((await there(tx, task_id)).role)
