@@ -86,6 +86,7 @@ def open_door(app: FastAPI, services: Services, parts: Parts, registry: Collecto
             clock=parts.clock,
             entropy=parts.entropy,
             heartbeat_seconds=parts.settings.heartbeat_seconds,
+            heartbeat_timeout_seconds=parts.settings.heartbeat_timeout_seconds,
             problem=problems.on_error,
         )
     )

@@ -241,6 +241,32 @@ def test_ws_08_a_connection_that_breaks_is_followed_by_one(server: Running, clie
     assert (last["id"], last["epoch"]) == (first["id"], 4)
 
 
+def test_an_instance_that_is_given_up_stops_its_run(tmp_path: Path) -> None:
+    """RUN-5: the centre says how long it waits, and by then a run may be another's."""
+    quick = {"GNOMON_HEARTBEAT_SECONDS": "0.3", "GNOMON_HEARTBEAT_TIMEOUT_SECONDS": "1.5"}
+    begun, stopped = threading.Event(), list[object]()
+
+    def work(run: PushedRun) -> None:
+        begun.set()
+        run.wait_stopped(BOUND)
+        stopped.append(run.stopped)
+
+    with served(tmp_path, **quick) as server, client_of(server) as client:
+        schedule = a_role(client, "given-up")
+        port = urlsplit(server.started["address"]).port or 0
+        with (
+            FaultProxy("127.0.0.1", port) as line,
+            through(line, server) as broken,
+            broken.connect("given-up", "g-1", on_run=work),
+        ):
+            run = a_run(client, schedule)
+            assert begun.wait(BOUND)
+            line.turn(Mode.HOLD)
+            line.cut_all()
+            assert until(lambda: stopped, "the stop") == ["revoked"]
+            assert ended(client, run)["status"] == "failed"
+
+
 def test_two_of_one_name_do_not_take_turns(server: Running, client: Client) -> None:
     """JOB-5: the newest wins, and the other one stays away."""
     with (

@@ -22,9 +22,10 @@ def route(
     clock: Clock,
     entropy: Entropy,
     heartbeat_seconds: float,
+    heartbeat_timeout_seconds: float,
     problem: Problem,
 ) -> WebSocketRoute:
-    """The route; ``heartbeat_seconds`` is what instances are told, ``problem`` how a refusal looks over HTTP."""
+    """The route; the heartbeat's seconds are what instances are told, ``problem`` how a refusal looks over HTTP."""
 
     async def connect(websocket: WebSocket) -> None:
         websocket.state.request_id = f"req_{entropy.bits(80):020x}"
@@ -38,6 +39,7 @@ def route(
             connections=connections,
             instances=instances,
             heartbeat_seconds=heartbeat_seconds,
+            heartbeat_timeout_seconds=heartbeat_timeout_seconds,
         ).run()
 
     return WebSocketRoute(PATH, connect)

@@ -41,13 +41,17 @@ class Conversation:
         connections: Connections,
         instances: Instances,
         heartbeat_seconds: float,
+        heartbeat_timeout_seconds: float,
     ) -> None:
         self._websocket = websocket
         self._socket = socket
         self._caller = caller
         self._connections = connections
         self._instances = instances
-        self._heartbeat_seconds = heartbeat_seconds
+        self._heartbeats = {
+            "heartbeat_seconds": heartbeat_seconds,
+            "heartbeat_timeout_seconds": heartbeat_timeout_seconds,
+        }
         self._goodbye = False
         self._errors = 0
         self._speaker: Speaker | None = None
@@ -107,7 +111,7 @@ class Conversation:
                     "type": "welcome",
                     "instance_id": speaker.instance_id,
                     "epoch": speaker.epoch,
-                    "heartbeat_seconds": self._heartbeat_seconds,
+                    **self._heartbeats,
                 }
             )
         )

@@ -135,6 +135,9 @@ class Welcome(_Said):
     instance_id: str
     epoch: int = Field(description="Which of the instance's connections this is")
     heartbeat_seconds: float = Field(description="How often the instance says heartbeat")
+    heartbeat_timeout_seconds: float = Field(
+        description="An instance that was silent for so long is given up: what it works on may be another's by then"
+    )
 
 
 class JobTrigger(_Said):
@@ -242,10 +245,8 @@ def read(value: Any) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON schema of every frame, by direction and type."""
+    """The JSON schema (draft 2020-12) of every frame, by direction and type."""
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Frames of /v1/connect",
         "from_instance": {name: model.model_json_schema() for name, model in HEARD.items()},
         "from_centre": {name: model.model_json_schema() for name, model in SAID.items()},
     }
