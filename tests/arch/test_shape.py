@@ -16,8 +16,10 @@ LONGER_FUNCTIONS: dict[str, tuple[int, str]] = {
     "services/slot_plan.py:_fired": (50, "the columns of one row, one to a line"),
     "services/pending.py:account": (45, "one case after the other, each with its reason"),
     "stores/history.py:_run": (50, "the fields of one record, one to a line"),
-    "wiring/__init__.py:open_center": (50, "a list: the parts of the program, each built once, top to bottom"),
-    "wiring/services.py:build_services": (50, "a list: the services, each built once"),
+    "wiring/__init__.py:open_center": (
+        50,
+        "a list: the parts of the program, each built once, top to bottom",
+    ),
     "cli/slots.py:register_slots": (50, "declares three commands, whose bodies it holds"),
 }
 MODULES = list(modules())

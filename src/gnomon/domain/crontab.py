@@ -109,7 +109,11 @@ def document(entries: tuple[Entry, ...], timeout_seconds: int = TIMEOUT_SECONDS)
     taken: set[tuple[str, str]] = set()
     for entry in entries:
         slug = entry.slug
-        runtime: dict[str, Any] = {"kind": "command", "argv": [entry.shell, "-c", entry.command], "cwd": entry.home}
+        runtime: dict[str, Any] = {
+            "kind": "command",
+            "argv": [entry.shell, "-c", entry.command],
+            "cwd": entry.home,
+        }
         if entry.env:
             runtime["env"] = dict(entry.env)
         agents.setdefault(
