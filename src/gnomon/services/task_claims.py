@@ -32,14 +32,18 @@ class Claimer:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A task as a report left it; ``replayed`` where that very report had been taken before."""
+    """A task as a report left it, and the role that it was of.
+
+    ``replayed`` where that very report had been taken before.
+    """
 
     task: Task
+    role: str
     replayed: bool = False
 
 
-async def claim(tx: Tx, claimer: Claimer, form: ClaimForm) -> list[TaskGrant] | None:
-    """Up to ``form.limit`` tasks for an instance; ``None`` where it is draining, and so gets nothing new.
+async def claim(tx: Tx, claimer: Claimer, form: ClaimForm) -> list[TaskGrant]:
+    """Up to ``form.limit`` tasks for an instance; none where it is draining, and so gets nothing new.
 
     A claim id under which the instance holds tasks gives these again and takes none (RUN-5a).
     """
@@ -49,7 +53,7 @@ async def claim(tx: Tx, claimer: Claimer, form: ClaimForm) -> list[TaskGrant] | 
         if standing:
             return await _grants(tx, standing, form.claim_id)
     if row["status"] == InstanceStatus.DRAINING:
-        return None
+        return []
     taken = await tasks.claim(
         tx,
         form.role,
@@ -92,7 +96,7 @@ async def report(tx: Tx, held: Hold, form: ReportForm) -> Reported | FenceStale:
     if row is None:
         task = await there(tx, held.task_id)
         if _is_told_already(task, held, form):
-            return Reported(task, replayed=True)
+            return Reported(task, task.role, replayed=True)
         return await _fenced(tx, held, "report", task)
     kept = _kept(form, row["instance"])
     await _move(tx, held.task_id, held.fence, form.status, form.role, kept)
@@ -101,7 +105,7 @@ async def report(tx: Tx, held: Hold, form: ReportForm) -> Reported | FenceStale:
     if form.role is not None:
         detail["role"] = form.role
     await _note(tx, held, Action.RELEASE, detail)
-    return Reported(await there(tx, held.task_id))
+    return Reported(await there(tx, held.task_id), row["role"])
 
 
 async def release_by_force(

@@ -160,8 +160,8 @@ class Tasks:
         while True:
             seen = self._signal.version
             found = await self._database.write_guarded(lambda tx: task_claims.claim(tx, claimer, claim))
-            if found is None or found or not await self._wait(claim, seen, until, is_gone):
-                return found or []
+            if found or not await self._wait(claim, seen, until, is_gone):
+                return found
 
     async def renew(self, caller: Caller, task_id: str, given: Mapping[str, Any]) -> Renewed:
         """Hold a task for another lock window from now on; ``note`` says how far it has come (BRD-2).
@@ -178,8 +178,10 @@ class Tasks:
         held = Hold(task_id, renewal.fence, caller.actor, renewal.instance)
 
         async def work(tx: Tx) -> Task | FenceStale:
-            await require_role_of(tx, caller, task_id)
-            return await task_claims.renew(tx, held, renewal, self._lock_us)
+            outcome = await task_claims.renew(tx, held, renewal, self._lock_us)
+            if isinstance(outcome, Task):
+                caller.require_role(outcome.role)
+            return outcome
 
         return Renewed(landed(await self._database.write_guarded(work)))
 
@@ -198,8 +200,10 @@ class Tasks:
         held = Hold(task_id, report.fence, caller.actor, report.instance)
 
         async def work(tx: Tx) -> Reported | FenceStale:
-            await require_role_of(tx, caller, task_id)
-            return await task_claims.report(tx, held, report)
+            outcome = await task_claims.report(tx, held, report)
+            if isinstance(outcome, Reported) and not outcome.replayed:
+                caller.require_role(outcome.role)
+            return outcome
 
         done = landed(await self._database.write_guarded(work))
         self._signal.notify()

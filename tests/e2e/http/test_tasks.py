@@ -379,6 +379,36 @@ async def test_each_route_needs_its_scope(api: Api, admin: httpx2.AsyncClient) -
     assert await codes("tasks:claim") == [403, 403, 403, 200, 409]
 
 
+async def test_a_key_that_serves_a_role_works_for_that_role_alone(
+    api: Api, admin: httpx2.AsyncClient
+) -> None:
+    """SEC-3: and a hand-over whose answer was lost is still answered as the first."""
+    theirs, mine = await make(admin, role="dev"), await make(admin)
+    await claim(admin, role="dev", instance="dev-1")
+    key = await api.key(name="pm", scopes=["tasks:claim"], role="pm")
+    async with api.client(key) as pm:
+        path = f"/v1/tasks/{theirs['id']}"
+        held = {"fence": 1, "instance": "dev-1"}
+        refused = [
+            await pm.post("/v1/tasks/claim", json={"role": "dev", "instance": "pm-1"}),
+            await pm.post(f"{path}/renew", json=held),
+            await pm.post(f"{path}/report", json=held | {"status": "done"}),
+        ]
+        assert [(each.status_code, each.json()["code"]) for each in refused] == [
+            (403, "key_bound_to_role")
+        ] * 3
+        assert (await admin.get(path)).json()["held_by"]["instance"] == "dev-1"
+        [granted] = (await pm.post("/v1/tasks/claim", json=PM)).json()["items"]
+        assert granted["task"]["id"] == mine["id"]
+        handed = {"fence": 1, "status": "backlog", "role": "dev"}
+        answers = [await pm.post(f"/v1/tasks/{mine['id']}/report", json=handed) for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [200, 200]
+        assert answers[1].headers["idempotent-replayed"] == "true"
+        await claim(admin, role="dev", instance="dev-1")
+        late = await pm.post(f"/v1/tasks/{mine['id']}/report", json=handed)
+        assert (late.status_code, late.json()["code"]) == (409, "fence_stale")
+
+
 async def test_a_claim_that_waits_hears_of_a_new_task(api: Api, admin: httpx2.AsyncClient) -> None:
     """BRD-1: bounded, and woken by the signal."""
     asked = asyncio.create_task(claim(admin, wait_seconds=30))
