@@ -11,7 +11,7 @@ from gnomon.domain.form import Form
 from gnomon.domain.instance import InstanceStatus, to_json
 from gnomon.domain.scopes import Scope
 from gnomon.edges.http.answers import send, shown
-from gnomon.edges.http.auth import needs, public
+from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import OptionalBody
 from gnomon.edges.http.paging import Paged
 from gnomon.edges.http.routing import described
@@ -86,9 +86,8 @@ async def drain(caller: Writer, served: Served, instance: Named, body: OptionalB
 
 @router.get(
     "/connect/schema",
-    dependencies=[public()],
     **described("The frames of the WebSocket /v1/connect", gives=FramesShape),
 )
-async def frames(served: Served) -> Response:
+async def frames(_caller: Reader, served: Served) -> Response:
     """A JSON schema for each frame, from the instance and from the centre."""
     return send(shown(served.frames()))
