@@ -296,3 +296,30 @@ async def test_the_mark_stays_until_somebody_says_how_it_stands(
         await board.tasks.edit(PM, task.id, {"status": "backlog"})
     [granted] = await board.claim("c")
     assert granted.verify_first is verify_first
+
+
+async def test_only_what_can_be_claimed_wakes_those_who_wait(board: Board) -> None:
+    """A board at work must not wake every loop of the process with each report."""
+    heard = [board.house.signal.version]
+
+    def woken() -> bool:
+        heard.append(board.house.signal.version)
+        return heard[-1] != heard[-2]
+
+    first = await board.make()
+    assert woken()
+    second = await board.make(prerequisites=[first.id])
+    await board.claim()
+    await board.tasks.renew(PM, first.id, {"fence": 1})
+    assert not woken()
+    await board.report(first, 1)
+    assert woken(), "the second is free"
+    await board.claim()
+    await board.report(second, 1)
+    assert not woken()
+    await board.make()
+    await board.claim()
+    assert woken()
+    await board.house.elapse(181)
+    await board.tick()
+    assert woken(), "it came back"

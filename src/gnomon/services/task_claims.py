@@ -34,12 +34,13 @@ class Claimer:
 class Reported:
     """A task as a report left it, and the role that it was of.
 
-    ``replayed`` where that very report had been taken before.
+    ``replayed`` where that very report had been taken before; ``frees`` where there may be more to claim for it.
     """
 
     task: Task
     role: str
     replayed: bool = False
+    frees: bool = False
 
 
 async def claim(tx: Tx, claimer: Claimer, form: ClaimForm) -> list[TaskGrant]:
@@ -99,13 +100,13 @@ async def report(tx: Tx, held: Hold, form: ReportForm) -> Reported | FenceStale:
             return Reported(task, task.role, replayed=True)
         return await _fenced(tx, held, "report", task)
     kept = _kept(form, row["instance"])
-    await _move(tx, held.task_id, held.fence, form.status, form.role, kept)
+    frees = await _move(tx, held.task_id, held.fence, form.status, form.role, kept)
     await instances.seen(tx, "", row["role"], row["instance"])
     detail: dict[str, object] = {"status": form.status.value, "instance": row["instance"]}
     if form.role is not None:
         detail["role"] = form.role
     await _note(tx, held, Action.RELEASE, detail)
-    return Reported(await there(tx, held.task_id), row["role"])
+    return Reported(await there(tx, held.task_id), row["role"], frees=frees)
 
 
 async def release_by_force(
@@ -162,12 +163,14 @@ async def _move(  # noqa: PLR0917 - what a release says of a task, in full
     kept: str | None,
     *,
     half_done: bool = False,
-) -> None:
+) -> bool:
+    """Write what a release says; whether there may be more to claim for it."""
     moved = await tasks.move(tx, task_id, fence, status, role, kept, half_done=half_done)
     if not moved:  # a lock is there while its task is in progress, and no longer
         raise AssertionError(f"task {task_id} was locked under fence {fence} and was not in progress")
     if status is TaskStatus.DONE:
-        await tasks.open_gates(tx, task_id)
+        return await tasks.open_gates(tx, task_id) > 0
+    return status is TaskStatus.BACKLOG
 
 
 def _kept(form: ReportForm, instance: str) -> str:

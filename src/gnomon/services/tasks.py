@@ -95,7 +95,8 @@ class Tasks:
             return await task_writing.create(tx, caller, self._mint.make(Kind.TASK), draft)
 
         made = await self._database.write_guarded(lambda tx: run_once(tx, once, work))
-        self._signal.notify()
+        if isinstance(made, MadeTask) and not made.existed and not made.task.waits_for:
+            self._signal.notify()
         return made
 
     async def get(self, caller: Caller, task_id: str) -> Task:  # noqa: ARG002 - as every method of a board
@@ -206,7 +207,8 @@ class Tasks:
             return outcome
 
         done = landed(await self._database.write_guarded(work))
-        self._signal.notify()
+        if done.frees:  # every other loop would be woken for nothing, too
+            self._signal.notify()
         return done
 
     async def release(self, caller: Caller, task_id: str, given: Mapping[str, Any]) -> Task:

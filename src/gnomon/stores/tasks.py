@@ -121,9 +121,9 @@ async def dependants(tx: Tx, task_id: str, limit: int) -> list[str]:
     return [row[0] for row in await tx.tuples("tasks.dependants", id=task_id, limit=limit)]
 
 
-async def open_gates(tx: Tx, task_id: str) -> None:
-    """A task is done that was not: those that need it wait for one less. Its own row has been written by now."""
-    await tx.run("tasks.open_gates", id=task_id)
+async def open_gates(tx: Tx, task_id: str) -> int:
+    """A task is done that was not: those that need it, so many, wait for one less. Its own row has been written by now."""
+    return await tx.run("tasks.open_gates", id=task_id)
 
 
 async def close_gates(tx: Tx, task_id: str) -> None:

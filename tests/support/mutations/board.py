@@ -162,8 +162,8 @@ _GATES: tuple[Mutant, ...] = (
     Mutant(
         "a task that is done opens the gates behind it",
         _CLAIMS,
-        "        await tasks.open_gates(tx, task_id)\n",
-        "        pass\n",
+        "        return await tasks.open_gates(tx, task_id) > 0\n",
+        "        return False\n",
         "tests/property/test_board.py",
     ),
     Mutant(
