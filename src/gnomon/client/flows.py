@@ -19,19 +19,22 @@ Flow = Generator[Call, Answer, T]
 
 
 def claim(role: str, instance: str, limit: int, wait_seconds: float, claim_id: str) -> Flow[list[Claim]]:
-    """Tasks of a role. One that was waited for is renewed before it is handed out: its age is not known (BRD-2)."""
+    """Tasks of a role. One that was waited for is renewed before it is handed out: its age is not known (BRD-2).
+
+    Where that can't be, its lease counts from when it was asked for: too short, never too long.
+    """
     answer = yield board.claim(role, instance, limit, wait_seconds, claim_id)
     fresh = []
     for each in board.claims(answer, instance):
+        renewed_at = each.lease.granted_at
         if wait_seconds:
             try:
-                renewal = yield board.renew(each)
+                renewed_at = (yield board.renew(each)).sent_at
             except (Conflict, NotFound):
                 continue
-            lease = granted(each.lease.window_seconds, renewal.sent_at)
-            fresh.append(replace(each, lease=lease))
-        else:
-            fresh.append(each)
+            except ClientError:
+                pass
+        fresh.append(replace(each, lease=granted(each.lease.window_seconds, renewed_at)))
     return fresh
 
 

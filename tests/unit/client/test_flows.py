@@ -104,6 +104,13 @@ def test_a_claim_that_was_waited_for_is_renewed_before_it_is_handed_out() -> Non
     assert claim.lease.granted_at == 33
 
 
+def test_a_claim_that_could_not_be_renewed_is_as_old_as_it_can_be() -> None:
+    """BRD-2: to drop it would leave it locked for nothing."""
+    failed = refused(500, {"code": "internal"})
+    _, [claim] = played(flows.claim("pm", "pm-1", 1, 30, "clm-1"), claim_answer(5), failed)
+    assert claim.lease.granted_at == 5
+
+
 def test_a_claim_that_was_waited_for_too_long_is_not_handed_out() -> None:
     """BRD-2."""
     _, claims = played(flows.claim("pm", "pm-1", 1, 30, "clm-1"), claim_answer(5), conflict(doubtful=False))
