@@ -7,8 +7,9 @@ import pytest
 
 from gnomon.domain.instance import Instance, InstanceStatus
 from gnomon.stores import instances
-from gnomon.stores.database import CheckViolation, Database
+from gnomon.stores.database import CheckViolation, Database, Tx
 from gnomon.testing.clock import FrozenClock
+from support.job_rows import PUSHED, add_trigger
 from support.rows import AT, SECOND, add, add_process, execute, one
 
 pytestmark = pytest.mark.anyio
@@ -20,16 +21,6 @@ PUSH = {
     "status": "pushed",
     "epoch": 1,
     "frame": "{}",
-    "created_at": AT,
-}
-
-TRIGGER = {
-    "job_id": "job_1",
-    "nominal_fire_at": AT,
-    "dedup_key": "k",
-    "payload": "{}",
-    "status": "pending",
-    "wait_until": AT,
     "created_at": AT,
 }
 
@@ -181,6 +172,25 @@ async def test_only_who_is_silent_for_the_timeout_is_marked_offline(
     assert await database.write(lambda tx: instances.beat(tx, "prc_1", [("ins_pm_a", 1)])) == set()
 
 
+async def test_who_is_long_offline_and_holds_nothing_is_forgotten(
+    database: Database, clock: FrozenClock
+) -> None:
+    """JOB-5: a worker may have a new name with each start."""
+    for name in ("a", "b", "c", "d"):
+        await connect(database, name)
+        await database.write(
+            lambda tx, name=name: instances.gone(tx, "prc_1", f"ins_pm_{name}", 1, goodbye=name != "d")  # type: ignore[misc]
+        )
+    await add(database, "run_pushes", PUSH, run_id="run_1", instance_id="ins_pm_b")
+    await add_trigger(database, instance_id="ins_pm_c")
+    clock.advance(60)
+    assert await database.write(lambda tx: instances.clean(tx, MINUTE, 9)) == 0
+    clock.advance(0.000001)
+    assert await database.write(lambda tx: instances.clean(tx, MINUTE, 9)) == 1
+    found = await database.read(lambda tx: instances.page(tx, "", 9))
+    assert [instance.name for instance in found] == ["b", "c", "d"]
+
+
 @pytest.mark.parametrize(
     ("process", "calm", "left"),
     [
@@ -235,7 +245,7 @@ async def test_nobody_is_filled_beyond_its_room(database: Database) -> None:
     await add(database, "run_pushes", PUSH, run_id="run_2", instance_id="ins_pm_a", **over)
     assert (await read(database)).in_flight == 1
     assert await choose(database) == "ins_pm_a"
-    await add(database, "triggers", TRIGGER, id="trg_1", instance_id="ins_pm_a")
+    await add_trigger(database, instance_id="ins_pm_a")
     assert (await read(database)).in_flight == 2
     assert await choose(database) is None
 
@@ -285,3 +295,37 @@ async def test_the_schema_refuses_what_the_edges_do(database: Database, wrong: d
     with pytest.raises(CheckViolation):
         await add(database, "instances", row, **wrong)
     assert await execute(database, "SELECT * FROM instances") == []
+
+
+async def place(database: Database, but: str = "") -> str | None:
+    return await database.write_guarded(lambda tx: instances.place(tx, "pm", but=but))
+
+
+async def test_a_place_is_taken_where_there_is_room(database: Database, clock: FrozenClock) -> None:
+    """JOB-2: the least recently used comes first; what is in flight, runs and triggers alike, takes room."""
+    assert await place(database) is None
+    for name in "ab":
+        await connect(database, name, room=2)
+    for wanted in ("ins_pm_a", "ins_pm_b", "ins_pm_a"):
+        clock.advance(1)
+        assert await place(database) == wanted
+    assert await place(database, "ins_pm_b") == "ins_pm_a"
+    await add(database, "run_pushes", PUSH, run_id="run_1", instance_id="ins_pm_a")
+    await add_trigger(database, **PUSHED)
+    assert await place(database, "ins_pm_b") is None
+    await execute(database, "UPDATE instances SET status = 'draining' WHERE name = 'b'")
+    assert await place(database) is None
+
+
+async def test_a_place_that_was_taken_meanwhile_is_not_taken_again(database: Database) -> None:
+    """JOB-2: between the look and the write others may have filled it."""
+    await connect(database, room=1)
+    waits = await add_trigger(database)
+
+    async def late(tx: Tx) -> object:
+        found = await tx.one("instances.candidate", role="pm", but="")
+        assert found is not None
+        await tx.run("triggers.give", id=waits["id"], instance_id=found["id"], repeat_us=1)
+        return await tx.one("instances.place", id=found["id"])
+
+    assert await database.write_guarded(late) is None

@@ -19,6 +19,8 @@ ACTOR = "watchdog"
 BATCH = 100
 GONE = "The instance that had acknowledged the run has been silent for too long. It may be half done."
 _FORGET_PUSHES_US = 24 * 3_600 * SECOND
+_FORGET_INSTANCES_US = 30 * 24 * 3_600 * SECOND
+_CLEAN_EVERY = 60  # ticks
 _log = structlog.get_logger()
 
 Ended = list[tuple[str, int]]
@@ -40,9 +42,13 @@ class InstanceSweep:
         self._connections = connections
         self._timeout_us = round(heartbeat_timeout_seconds * SECOND)
         self._calm_us = calm_us
+        self._ticks = 0
 
     async def tick(self) -> None:
         """One sweep."""
+        if self._ticks % _CLEAN_EVERY == 0:
+            await self._database.write_guarded(lambda tx: instances.clean(tx, _FORGET_INSTANCES_US, BATCH))
+        self._ticks += 1
         if not await self._database.read(self._look):
             return
         ended, changed = await self._database.write(self._sweep)

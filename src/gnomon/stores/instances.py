@@ -105,16 +105,20 @@ async def stranded(tx: Tx, timeout_us: int, calm_us: int | None, limit: int) -> 
     return await tx.all("instances.stranded", timeout_us=timeout_us, calm_us=calm_us, limit=limit)
 
 
-async def choose(tx: Tx, role: str, *, run_id: str | None = None, but: str = "") -> Row | None:
+async def clean(tx: Tx, older_us: int, limit: int) -> int:
+    """Forget instances that have been offline that long and hold nothing; how many went."""
+    return len(await tx.all("instances.clean", older_us=older_us, limit=limit))
+
+
+async def choose(tx: Tx, role: str) -> Row | None:
     """Take a place at the least recently used connected instance of a role that has room (JOB-2).
 
-    What takes the place has to be written in the same transaction (``Database.write``). An instance that has a push of
-    ``run_id`` already is left out, and so is the instance ``but``.
+    What takes the place has to be written in the same transaction (``Database.write``).
 
     Returns:
         Its id, epoch and server; ``None`` where nobody has room.
     """
-    return await tx.one("instances.choose", role=role, run_id=run_id, but=but)
+    return await tx.one("instances.choose", role=role)
 
 
 async def roomy(tx: Tx, roles: Iterable[str]) -> set[str]:
@@ -126,6 +130,16 @@ async def roomy(tx: Tx, roles: Iterable[str]) -> set[str]:
 async def kept(tx: Tx, server: str) -> set[tuple[str, int]]:
     """The connections (instance, epoch) that ``server`` holds, as far as the database knows."""
     return {(row[0], row[1]) for row in await tx.tuples("instances.kept", server=server)}
+
+
+async def place(tx: Tx, role: str, *, but: str = "") -> str | None:
+    """As ``choose``, guarded by itself (``Database.write_guarded``): the id of the instance whose place was taken.
+
+    The instance ``but`` is left out. Of instances that others are placing something at this moment another one is taken, or none.
+    """
+    candidate = await tx.one("instances.candidate", role=role, but=but)
+    row = None if candidate is None else await tx.one("instances.place", id=candidate["id"])
+    return None if row is None else str(row["id"])
 
 
 def _instance(row: Row) -> Instance:

@@ -101,13 +101,23 @@ WHERE i.server IS NOT NULL
 ORDER BY i.id
 LIMIT :limit;
 
+-- name: clean
+DELETE FROM instances WHERE id IN (
+    SELECT i.id FROM instances AS i
+    WHERE i.status = 'offline' AND i.last_heartbeat_at < now_us() - :older_us
+      AND NOT EXISTS (SELECT 1 FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
+      AND NOT EXISTS (SELECT 1 FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL)
+      AND NOT EXISTS (SELECT 1 FROM task_locks AS l WHERE l.instance_id = i.id)
+    LIMIT :limit
+)
+RETURNING id;
+
 -- name: choose
 -- one statement, so that of two who look at the last free place one gets it
 UPDATE instances SET last_chosen_at = now_us()
 WHERE id = (
     SELECT i.id FROM instances AS i
     WHERE i.role = :role AND i.status = 'online' AND i.server IS NOT NULL
-      AND i.id <> :but
       AND i.max_in_flight > (
         (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
         + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL)
@@ -127,3 +137,26 @@ WHERE i.role IN (SELECT value FROM json_each(:roles)) AND i.status = 'online' AN
 
 -- name: kept
 SELECT id, epoch FROM instances WHERE server = :server;
+
+-- name: candidate
+SELECT i.id FROM instances AS i
+WHERE i.role = :role AND i.status = 'online' AND i.server IS NOT NULL AND i.id <> :but
+  AND i.max_in_flight > (
+    (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
+    + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL)
+  )
+ORDER BY i.last_chosen_at, i.id
+LIMIT 1
+-- whoever is at work on an instance keeps it, and the next one is taken: nobody waits, and nobody loses
+--postgres: FOR UPDATE OF i SKIP LOCKED
+;
+
+-- name: place
+-- counted again now that the row is ours: what others wrote while they held it is seen by this statement
+UPDATE instances SET last_chosen_at = now_us()
+WHERE id = :id AND status = 'online' AND server IS NOT NULL
+  AND max_in_flight > (
+    (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = instances.id AND p.finished_at IS NULL)
+    + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = instances.id AND t.finished_at IS NULL)
+  )
+RETURNING id;
