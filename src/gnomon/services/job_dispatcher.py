@@ -95,7 +95,7 @@ class JobDispatcher:
 
     async def _fire(self) -> tuple[int, int]:
         """One batch of due jobs: how many there were, and how many of them this process moved on."""
-        seen, landed, made = await self._database.write(self._fire_batch)
+        seen, landed, made = await self._database.write_guarded(self._fire_batch)
         self.made.update(made)
         return seen, landed
 
@@ -124,7 +124,7 @@ class JobDispatcher:
         """Walk everything that waits; how many got an instance or were missed."""
         settled, after, empty = 0, (-(2**62), ""), set[str]()
         while True:
-            page, made = await self._database.write(lambda tx: self._settle_page(tx, after, empty))  # noqa: B023
+            page, made = await self._database.write_guarded(lambda tx: self._settle_page(tx, after, empty))  # noqa: B023
             self.made.update(made)
             settled += page.settled
             if page.after is None:
@@ -194,10 +194,10 @@ async def _settle(tx: Tx, row: Row, empty: set[str]) -> str | None:
 
 async def _choose(tx: Tx, role: str, taken_from: str | None) -> str | None:
     """The instance that is to get it: another one than it was taken from, unless there is no other (JOB-4)."""
-    chosen = await instances.choose(tx, role, but=taken_from or "")
+    chosen = await instances.place(tx, role, but=taken_from or "")
     if chosen is None and taken_from is not None:
-        chosen = await instances.choose(tx, role)
-    return None if chosen is None else str(chosen["id"])
+        chosen = await instances.place(tx, role)
+    return chosen
 
 
 def _off(row: Row) -> TriggerReason | None:

@@ -42,7 +42,7 @@ class TriggerDelivery:
         self._wakeup = wakeup
         self._process_id = process_id
         self._sweep = sweep
-        self._ended = False
+        self._ended = True  # a process that was here before this one may have left something behind
         self._closing: set[tuple[str, int]] = set()  # connections that take nothing more, until they are over
         # pushes, first ones and repeats, for the metrics
         self.pushed: Counter[str] = Counter()

@@ -4,6 +4,7 @@ from support.mutations import Mutant, in_query, without
 
 _JOBS = "tests/contract/test_jobs_store.py::"
 _STORE = "tests/contract/test_triggers_store.py::"
+_INSTANCES = "tests/contract/test_instances_store.py::"
 _TICK = "tests/service/test_job_dispatcher.py::"
 _TRIGGERS = "tests/service/test_triggers.py::"
 _PRESENT = "EXISTS (SELECT 1 FROM instances AS i WHERE i.id = :instance_id AND i.epoch = :epoch)"
@@ -175,8 +176,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "another instance comes first",
         "services/job_dispatcher.py",
-        'await instances.choose(tx, role, but=taken_from or "")',
-        'await instances.choose(tx, role, but="")',
+        'await instances.place(tx, role, but=taken_from or "")',
+        'await instances.place(tx, role, but="")',
         _TRIGGERS + "test_another_one_comes_first",
     ),
     Mutant(
@@ -201,10 +202,17 @@ MUTANTS: tuple[Mutant, ...] = (
         _STORE + "test_what_is_given_up_after_a_while",
     ),
     in_query(
-        "instances.choose",
+        "instances.candidate",
         "triggers take room",
-        "AND t.finished_at IS NULL)\n      )",
-        "AND t.finished_at IS NOT NULL)\n      )",
-        _TICK + "test_only_the_role_that_drains_not_and_has_room_is_chosen",
+        "AND t.finished_at IS NULL)\n  )",
+        "AND t.finished_at IS NOT NULL)\n  )",
+        _INSTANCES + "test_a_place_is_taken_where_there_is_room",
+    ),
+    in_query(
+        "instances.place",
+        "room is counted again once the instance is ours",
+        "AND t.finished_at IS NULL)\n  )",
+        "AND t.finished_at IS NOT NULL)\n  )",
+        _INSTANCES + "test_a_place_that_was_taken_meanwhile_is_not_taken_again",
     ),
 )
