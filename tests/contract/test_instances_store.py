@@ -313,6 +313,8 @@ async def test_a_place_is_taken_where_there_is_room(database: Database, clock: F
     await add(database, "run_pushes", PUSH, run_id="run_1", instance_id="ins_pm_a")
     await add_trigger(database, **PUSHED)
     assert await place(database, "ins_pm_b") is None
+    await execute(database, "UPDATE instances SET last_chosen_at = 0 WHERE name = 'a'")
+    assert await place(database) == "ins_pm_b"
     await execute(database, "UPDATE instances SET status = 'draining' WHERE name = 'b'")
     assert await place(database) is None
 
