@@ -3,7 +3,7 @@
 import json
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -52,11 +52,12 @@ class Instance:
 class World:
     """Servers over one database, and instances that are connected to them."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, url: str = "sqlite:///gnomon.db") -> None:
         self._folder, self._stack = folder, stack
+        env = {**QUICK, "GNOMON_DATABASE_URL": url}
         self.role = "pm"
-        self.first = stack.enter_context(up(folder, **QUICK))
-        self.second = stack.enter_context(running("serve", "--port", "0", "--json", cwd=folder, **QUICK))
+        self.first = stack.enter_context(up(folder, **env))
+        self.second = stack.enter_context(running("serve", "--port", "0", "--json", cwd=folder, **env))
         self.second.wait_for_start()
         self.second.started["key"] = self.first.started["key"]
 
@@ -99,22 +100,19 @@ class World:
         return found
 
 
-@contextmanager
-def a_world(folder: Path) -> Iterator[World]:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    where = {}
+    if request.param == "postgres":
+        where["url"] = f"{request.getfixturevalue('postgres_url')}?schema=pushed_jobs"
     with ExitStack() as stack:
-        yield World(folder, stack)
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with a_world(tmp_path_factory.mktemp("world")) as made:
-        yield made
+        yield World(tmp_path_factory.mktemp("world"), stack, **where)
 
 
 @pytest.fixture
 def world(shared: World, request: pytest.FixtureRequest) -> World:
     """The servers that live on, and a role of this test's own."""
-    shared.role = request.node.name.removeprefix("test_").replace("_", "-")[:60].strip("-")
+    shared.role = request.node.name.removeprefix("test_").partition("[")[0].replace("_", "-")[:60].strip("-")
     return shared
 
 
@@ -161,7 +159,8 @@ def test_an_instance_killed_before_it_acknowledges_is_replaced_by_another(world:
 
 def test_a_server_killed_before_the_acknowledgement_leaves_the_trigger_to_another(tmp_path: Path) -> None:
     """JOB-4, JOB-3: its instance was connected to it alone."""
-    with a_world(tmp_path) as world:
+    with ExitStack() as stack:
+        world = World(tmp_path, stack)
         deaf = world.instance(world.second, "deaf", "deaf")
         world.job()
         before = deaf.frame("job_trigger")
