@@ -40,8 +40,7 @@ async def gone(database: Database, server: str, epoch: int, *, goodbye: bool = F
 
 
 async def choose(database: Database, role: str = "pm") -> str | None:
-    row = await database.write(lambda tx: instances.choose(tx, role))
-    return None if row is None else row["id"]
+    return await database.write_guarded(lambda tx: instances.place(tx, role))
 
 
 async def read(database: Database, instance_id: str = "ins_pm_a") -> Instance:

@@ -271,10 +271,10 @@ async def test_of_many_who_look_at_the_last_place_one_gets_it(database: Database
 
         async def work(tx: Tx) -> bool:
             await pushes.open_push(tx, key, "pm", "{}")
-            chosen = await instances.choose(tx, "pm")
-            return chosen is not None and await pushes.give(tx, key, chosen["id"], chosen["epoch"])
+            taken = await instances.take_place(tx, "pm")
+            return taken is not None and await pushes.give(tx, key, *taken)
 
-        return await database.write(work)
+        return await database.write_guarded(work)
 
     assert sum(await asyncio.gather(*(take(number) for number in range(8)))) == 1
     found = await database.read(lambda tx: instances.get(tx, "ins_a"))

@@ -166,7 +166,7 @@ class Delivery:
             return True
 
         self._worked_on.get((speaker.instance_id, speaker.epoch), set()).discard(key)
-        if await self._database.write(work):
+        if await self._database.write_guarded(work):
             raise FenceStale(
                 f"The run {key.wire_id} is not held under the fence {key.fence} any more. Nothing was changed: drop "
                 "the work.",

@@ -16,7 +16,10 @@ MOST = 200
 
 
 class Gathering(Generic[A, R]):
-    """One kind of write. ``work`` does it for one; ``done`` is called after each commit."""
+    """One kind of write. ``done`` is called after each commit.
+
+    ``work`` does it for one, and each of its statements carries its own guard (``Database.write_guarded``).
+    """
 
     def __init__(
         self, database: Database, work: Callable[[Tx, A], Awaitable[R]], done: Callable[[], None]
@@ -56,7 +59,7 @@ class Gathering(Generic[A, R]):
         async def work(tx: Tx) -> list[R]:
             return [await self._work(tx, item) for item, _ in batch]
 
-        for (_, end), found in zip(batch, await self._database.write(work), strict=True):
+        for (_, end), found in zip(batch, await self._database.write_guarded(work), strict=True):
             if not end.done():
                 end.set_result(found)
 

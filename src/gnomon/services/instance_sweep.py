@@ -51,7 +51,7 @@ class InstanceSweep:
         self._ticks += 1
         if not await self._database.read(self._look):
             return
-        ended, changed = await self._database.write(self._sweep)
+        ended, changed = await self._database.write_guarded(self._sweep)
         for instance_id, epoch in ended:
             await self._connections.tell_gone(instance_id, epoch)
         if changed or ended:

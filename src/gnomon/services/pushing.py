@@ -16,11 +16,13 @@ from gnomon.domain.errors import Unavailable
 from gnomon.domain.invocation import Failing, Usage
 from gnomon.domain.push import ENDED, PushEnd, PushKey, PushStatus, Withdrawal
 from gnomon.ports.wakeup import Wakeup
+from gnomon.services.gathering import Gathering
 from gnomon.stores import instances, pushes
 from gnomon.stores.database import Database, Tx
 
 BATCH = 100
 LOOK_SECONDS = 2.0  # where no signal comes
+SOON_SECONDS = 0.1
 _log = structlog.get_logger()
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
@@ -39,6 +41,7 @@ class Pushing:
     def __init__(self, database: Database, signal: Wakeup) -> None:
         self._database = database
         self._signal = signal
+        self._opening = Gathering(database, self._open, signal.notify)
         self._waiters: dict[PushKey, _Waiter] = {}
 
     async def do(
@@ -54,8 +57,7 @@ class Pushing:
         self._waiters[key] = waiter
         withdrawal: Withdrawal | None = Withdrawal.CANCEL
         try:
-            await self._open(key, role, _encode(frame))
-            self._signal.notify()
+            await self._opening.do((key, role, _encode(frame)))
             end = await self._wait(waiter, patience_seconds)
             withdrawal = Withdrawal.REVOKE if end is None else None
             return end or _nobody(key, role, waiter.status)
@@ -81,28 +83,30 @@ class Pushing:
                 waiter.end.set_result(end)
             elif end.status is PushStatus.WAITING and role in roomy:
                 waiting.append((end.key, role))
-        if waiting and await self._place(waiting[:BATCH]):
+        if not waiting:
+            return LOOK_SECONDS
+        given = await self._place(waiting[:BATCH])
+        if given:
             self._signal.notify()
-            return 0.0 if len(waiting) > BATCH else LOOK_SECONDS
-        return LOOK_SECONDS
+        # where there was room and nothing was given, others were placing something there at this moment
+        return LOOK_SECONDS if given == len(waiting) else SOON_SECONDS
 
     async def _place(self, waiting: list[tuple[PushKey, str]]) -> int:
         async def work(tx: Tx) -> int:
             return await _give(tx, waiting)
 
-        return await self._database.write(work)
+        return await self._database.write_guarded(work)
 
     async def _look(self, tx: Tx) -> tuple[list[tuple[str, PushEnd]], set[str]]:
         found = await pushes.standing(tx, {key.run_id for key in self._waiters})
         roles = {role for role, end in found if end.status is PushStatus.WAITING}
         return found, await instances.roomy(tx, roles) if roles else set()
 
-    async def _open(self, key: PushKey, role: str, frame: str) -> None:
-        async def work(tx: Tx) -> None:
-            await pushes.open_push(tx, key, role, frame)
-            await _give(tx, [(key, role)])
-
-        await self._database.write(work)
+    @staticmethod
+    async def _open(tx: Tx, new: tuple[PushKey, str, str]) -> None:
+        key, role, frame = new
+        await pushes.open_push(tx, key, role, frame)
+        await _give(tx, [(key, role)])
 
     async def _wait(self, waiter: _Waiter, patience_seconds: float) -> PushEnd | None:
         """The end; ``None`` where nobody has taken it when patience is at its end."""
@@ -126,10 +130,10 @@ async def _give(tx: Tx, waiting: list[tuple[PushKey, str]]) -> int:
     full: set[str] = set()
     given = 0
     for key, role in waiting:
-        chosen = None if role in full else await instances.choose(tx, role)
-        if chosen is None:
+        taken = None if role in full else await instances.take_place(tx, role)
+        if taken is None:
             full.add(role)
-        elif await pushes.give(tx, key, chosen["id"], chosen["epoch"]):
+        elif await pushes.give(tx, key, *taken):
             given += 1
     return given
 

@@ -110,17 +110,6 @@ async def clean(tx: Tx, older_us: int, limit: int) -> int:
     return len(await tx.all("instances.clean", older_us=older_us, limit=limit))
 
 
-async def choose(tx: Tx, role: str) -> Row | None:
-    """Take a place at the least recently used connected instance of a role that has room (JOB-2).
-
-    What takes the place has to be written in the same transaction (``Database.write``).
-
-    Returns:
-        Its id, epoch and server; ``None`` where nobody has room.
-    """
-    return await tx.one("instances.choose", role=role)
-
-
 async def roomy(tx: Tx, roles: Iterable[str]) -> set[str]:
     """Those of the roles of which somebody connected has room."""
     rows = await tx.tuples("instances.roomy", roles=json.dumps(list(roles)))
@@ -132,14 +121,22 @@ async def kept(tx: Tx, server: str) -> set[tuple[str, int]]:
     return {(row[0], row[1]) for row in await tx.tuples("instances.kept", server=server)}
 
 
-async def place(tx: Tx, role: str, *, but: str = "") -> str | None:
-    """As ``choose``, guarded by itself (``Database.write_guarded``): the id of the instance whose place was taken.
+async def take_place(tx: Tx, role: str, *, but: str = "") -> tuple[str, int] | None:
+    """Take a place at the least recently used connected instance of a role that has room (JOB-2): its id and epoch.
 
-    The instance ``but`` is left out. Of instances that others are placing something at this moment another one is taken, or none.
+    Guarded by itself (``Database.write_guarded``); what fills the place has to be written in the same transaction. The
+    instance ``but`` is left out. Of instances that others are placing something at this moment another one is taken, or
+    none.
     """
     candidate = await tx.one("instances.candidate", role=role, but=but)
     row = None if candidate is None else await tx.one("instances.place", id=candidate["id"])
-    return None if row is None else str(row["id"])
+    return None if row is None else (row["id"], row["epoch"])
+
+
+async def place(tx: Tx, role: str, *, but: str = "") -> str | None:
+    """As ``take_place``: the instance alone."""
+    taken = await take_place(tx, role, but=but)
+    return None if taken is None else taken[0]
 
 
 def _instance(row: Row) -> Instance:

@@ -112,21 +112,6 @@ DELETE FROM instances WHERE id IN (
 )
 RETURNING id;
 
--- name: choose
--- one statement, so that of two who look at the last free place one gets it
-UPDATE instances SET last_chosen_at = now_us()
-WHERE id = (
-    SELECT i.id FROM instances AS i
-    WHERE i.role = :role AND i.status = 'online' AND i.server IS NOT NULL
-      AND i.max_in_flight > (
-        (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = i.id AND p.finished_at IS NULL)
-        + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = i.id AND t.finished_at IS NULL)
-      )
-    ORDER BY i.last_chosen_at, i.id
-    LIMIT 1
-)
-RETURNING id, epoch, server;
-
 -- name: roomy
 SELECT DISTINCT i.role FROM instances AS i
 WHERE i.role IN (SELECT value FROM json_each(:roles)) AND i.status = 'online' AND i.server IS NOT NULL
@@ -159,4 +144,4 @@ WHERE id = :id AND status = 'online' AND server IS NOT NULL
     (SELECT count(*) FROM run_pushes AS p WHERE p.instance_id = instances.id AND p.finished_at IS NULL)
     + (SELECT count(*) FROM triggers AS t WHERE t.instance_id = instances.id AND t.finished_at IS NULL)
   )
-RETURNING id;
+RETURNING id, epoch;
