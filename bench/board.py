@@ -10,7 +10,7 @@ from statistics import median
 from bench.postgres_place import Place, place
 from bench.rounds import child, interleave, ratio, tell
 
-TASKS = 2_000
+TASKS = 800
 BAR, GOAL = 0.5, 0.8
 TRIAL = ("-m", "bench.board_trial")
 
