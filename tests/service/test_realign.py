@@ -11,6 +11,7 @@ from gnomon.services.realign import Realignment
 from support.databases import START
 from support.desk import a_desk
 from support.house import House, a_schedule, an_agent
+from support.job_rows import add_job
 
 pytestmark = pytest.mark.anyio
 HOURLY = {"unit": "hour", "every": 1}
@@ -159,3 +160,33 @@ async def test_a_start_that_died_in_the_middle_begins_anew_tzd_01(
     new = await house.neighbour()
     assert await next_of(house, sid) == NOON
     new.direct.close()
+
+
+async def test_jobs_are_brought_back_too(house: House) -> None:
+    """OPS-5a: after the clock was set back, and to the wall time of other zone data."""
+    far = to_micros(START + timedelta(hours=9))
+    daily = '{"unit":"day","every":1,"at":["12:00"],"zone":"UTC"}'
+    await add_job(house.database, next_fire_at=far, anchor_at=to_micros(ANCHOR))
+    await add_job(
+        house.database,
+        id="job_daily",
+        slug="daily",
+        cadence=daily,
+        unit="day",
+        every=1,
+        next_fire_at=to_micros(NOON + HOUR),
+        anchor_at=to_micros(ANCHOR),
+    )
+    await add_job(house.database, id="job_off", slug="off", enabled=0)
+    await add_job(house.database, id="job_odd", slug="odd", cadence='{"x":1}', next_fire_at=far)
+    await of_another_version(house)
+    assert await Realignment(house.database).meet_zone_data(zone_data_version()) == 1
+    assert await Realignment(house.database).run() == 1
+    found = {row["id"]: row["next_fire_at"] for row in await house.rows("SELECT * FROM jobs")}
+    assert found == {
+        "job_00000000000000000000": to_micros(START + timedelta(minutes=5)),
+        "job_daily": to_micros(NOON),
+        "job_off": None,
+        "job_odd": far,
+    }
+    assert {entry["subject_kind"] for entry in await house.audit("REALIGN")} == {"job"}

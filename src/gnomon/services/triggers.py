@@ -114,27 +114,33 @@ class Triggers:
         """
         listed = frame.get("in_flight")
         said = {trigger_id for one in listed or () if (trigger_id := _listed(one)) is not None}
-        unsaid_us = UNSAID_SECONDS * SECOND
+        if not said and not await self._database.read(lambda tx: triggers.held(tx, speaker.instance_id)):
+            return  # as with most, of whom a thousand may come at once
 
         async def work(tx: Tx) -> set[str]:
-            kept, others = set(), []
-            for one in await triggers.held(tx, speaker.instance_id):
-                if one.id in said:
-                    if await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch):
-                        kept.add(one.id)
-                        if one.status is TriggerStatus.PUSHED:
-                            await _note(tx, speaker, Action.ACKNOWLEDGE, one.id, {"by": "hello"})
-                elif listed is None and one.status is TriggerStatus.ACKNOWLEDGED:
-                    await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch, unsaid_us)
-                elif one.epoch not in {0, speaker.epoch}:
-                    others.append(one)
-            await let_go(tx, others, "not_in_flight", self._lost_us)
-            return said - kept
+            return said - await self._meet(tx, speaker, said, tells=listed is not None)
 
         for trigger_id in sorted(await self._database.write_guarded(work)):
             revoke = {"type": "revoke", "trigger_id": trigger_id}
             await self._push.send(speaker.instance_id, speaker.epoch, revoke)
         self._signal.notify()
+
+    async def _meet(self, tx: Tx, speaker: Speaker, said: set[str], *, tells: bool) -> set[str]:
+        """What of its own an instance has said that it has; ``tells`` is whether it said anything of that."""
+        kept, others = set(), []
+        for one in await triggers.held(tx, speaker.instance_id):
+            if one.id in said:
+                if await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch):
+                    kept.add(one.id)
+                    if one.status is TriggerStatus.PUSHED:
+                        await _note(tx, speaker, Action.ACKNOWLEDGE, one.id, {"by": "hello"})
+            elif not tells and one.status is TriggerStatus.ACKNOWLEDGED:
+                unsaid_us = UNSAID_SECONDS * SECOND
+                await triggers.keep(tx, one.id, speaker.instance_id, speaker.epoch, unsaid_us)
+            elif one.epoch not in {0, speaker.epoch}:
+                others.append(one)
+        await let_go(tx, others, "not_in_flight", self._lost_us)
+        return kept
 
     async def _do(self, work: Callable[[Tx], Awaitable[GnomonError | None]]) -> None:
         """A refusal is raised after the commit: it stands in the audit."""
