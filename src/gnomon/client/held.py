@@ -122,7 +122,6 @@ class _Held:
 
     def _unsaid(self, error: BaseException | None, failed: ClientError) -> None:
         """The last word did not get through: the lease will end by itself, and the error of the body matters more."""
-        self._renewal.stop()
         if error is None or (isinstance(failed, LeaseLost) and not _stops(error)):
             raise failed from error
         error.add_note(f"{self._claim.task_id} could not be reported as failed: {failed}")
@@ -185,7 +184,9 @@ class Held(_Held):
         except ClientError as failed:
             self._unsaid(error, failed)
         else:
-            self._end_report(None)
+            self._reported = True
+        finally:  # whatever cuts the last word off: a lease that nobody holds is renewed no more
+            self._renewal.stop()
         self._forgot(error)
 
 
@@ -246,7 +247,9 @@ class AsyncHeld(_Held):
         except ClientError as failed:
             self._unsaid(error, failed)
         else:
-            self._end_report(None)
+            self._reported = True
+        finally:  # whatever cuts the last word off: a lease that nobody holds is renewed no more
+            self._renewal.stop()
         self._forgot(error)
 
     async def _settle(self, error: BaseException | None) -> BaseException | None:
@@ -279,5 +282,5 @@ class AsyncHeld(_Held):
         if self._watch is not None:
             self._watch.cancel()
         # a machine that sleeps does not count its sleep as waiting, so no wait is long
-        wait = min(self._renewal.seconds_to_end() + 0.01, _LONGEST_LOOK)
+        wait = min(self._renewal.seconds_to_end() + 0.05, _LONGEST_LOOK)
         self._watch = self._loop.call_later(wait, self._look)

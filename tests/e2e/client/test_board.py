@@ -210,6 +210,28 @@ async def test_who_cancels_the_worker_is_heard(aclient: AsyncClient, client: Cli
     assert client.task(task_id)["status"] == "backlog"
 
 
+async def test_who_is_cancelled_twice_leaves_no_thread(aclient: AsyncClient, client: Client) -> None:
+    """A lease that nobody holds is renewed no more, whatever cuts the last word off."""
+    task_id = a_task(client, "twice")
+    inside = asyncio.Event()
+
+    async def work() -> None:
+        async with aclient.claim("twice", "t-1"):
+            inside.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(work())
+    await asyncio.wait_for(inside.wait(), 20)
+    for _ in range(2):
+        task.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([task], timeout=20)
+    name = f"renew-{task_id}"
+    await asyncio.to_thread(
+        until, lambda: name not in {each.name for each in threading.enumerate()}, "its end"
+    )
+
+
 def test_a_lease_that_nobody_renews_is_over_here_before_it_is_there(client: Client) -> None:
     """RUN-5, BRD-4: and the late report is refused."""
     task_id = a_task(client, "silent")
