@@ -6,16 +6,18 @@ import random
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 from gnomon.adapters.clock import SystemClock
 from gnomon.domain.breach import Breach
 from gnomon.services.verify import Verify
+from gnomon.stores.postgres.address import parse
 from gnomon.stores.postgres.opening import prepare as prepare_postgres
 from gnomon.stores.sqlite.opening import prepare as prepare_sqlite
 from support.board_workers import fill, open_database
+from support.processes import look as look_into
 from support.programs import race
-from support.rows import execute
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 TASKS = 120
@@ -38,11 +40,19 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return found
 
 
-async def look(url: str, sql: str) -> list[dict[str, Any]]:
-    database = open_database(url)
-    found = await execute(database, sql)
-    await database.close()
-    return found
+def look(url: str, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a statement that only a test has."""
+    if not url.startswith("postgresql"):
+        return look_into(Path(url), sql)
+
+    async def ask() -> list[tuple[Any, ...]]:
+        address = parse(url)
+        raw = await asyncpg.connect(address.dsn, server_settings={"search_path": address.schema})
+        found = [tuple(row) for row in await raw.fetch(sql)]
+        await raw.close()
+        return found
+
+    return asyncio.run(ask())
 
 
 async def judged(url: str) -> list[str]:
@@ -61,13 +71,13 @@ def test_each_task_is_held_by_one_of_several_processes(url: str) -> None:
     assert len(held) == len({each["task"] for each in held}) == TASKS
     assert {each["fence"] for each in held} == {1}
     assert sum(bool(one) for one in said) > 1, "a race needs two"
-    actions = asyncio.run(
-        look(url, "SELECT action, count(*) AS n FROM audit WHERE subject_kind = 'task' GROUP BY action")
+    actions = dict(
+        look(url, "SELECT action, count(*) FROM audit WHERE subject_kind = 'task' GROUP BY action")
     )
-    assert {row["action"]: row["n"] for row in actions} == {"CREATE": TASKS, "CLAIM": TASKS, "RELEASE": TASKS}
+    assert actions == {"CREATE": TASKS, "CLAIM": TASKS, "RELEASE": TASKS}
     began = {each["task"]: each["begun"] for each in held}
     ended = {each["task"]: each["ended"] for each in held}
-    needs = asyncio.run(look(url, "SELECT task_id, prerequisite_id FROM task_prerequisites"))
+    needs = look(url, "SELECT task_id, prerequisite_id FROM task_prerequisites")
     assert needs
-    assert all(began[row["task_id"]] >= ended[row["prerequisite_id"]] for row in needs)
+    assert all(began[task] >= ended[needed] for task, needed in needs)
     assert asyncio.run(judged(url)) == []
