@@ -93,20 +93,31 @@ async def test_only_its_holder_defers_a_run(database: Database, owner: str, fenc
 
 @pytest.mark.parametrize(
     ("changes", "landed"),
-    [({}, True), ({"owner": "prc_x"}, False), ({"fence": 8}, False), ({"duration_us": 6}, False)],
+    [
+        ({}, True),
+        ({"owner": "prc_x"}, False),
+        ({"fence": 8}, False),
+        ({"duration_us": 6}, False),
+        ({"status": "failed"}, False),
+    ],
 )
 async def test_a_close_is_known_again_by_who_made_it_and_how_long_it_took(
     database: Database, changes: dict[str, object], landed: bool
 ) -> None:
     """RUN-5a."""
     over = {"status": "succeeded", "claimable_at": None, "finished_at": AT}
-    await add_run(database, **over, **({"owner": "prc_mine", "fence": 7, "duration_us": 5} | changes))
-    assert await database.read(lambda tx: history.closed_as(tx, RUN_ID, "prc_mine", 7, 5)) is landed
+    await add_run(database, **(over | {"owner": "prc_mine", "fence": 7, "duration_us": 5} | changes))
+    assert (
+        await database.read(lambda tx: history.closed_as(tx, RUN_ID, "prc_mine", 7, RunStatus.SUCCEEDED, 5))
+        is landed
+    )
 
 
 async def test_a_run_that_is_not_over_was_not_closed(database: Database) -> None:
     await add_running(database, duration_us=5)
-    assert not await database.read(lambda tx: history.closed_as(tx, RUN_ID, "prc_mine", 7, 5))
+    assert not await database.read(
+        lambda tx: history.closed_as(tx, RUN_ID, "prc_mine", 7, RunStatus.SUCCEEDED, 5)
+    )
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,7 @@ def test_a_tick_with_nothing_due_is_one_miss(large: apsw.Connection) -> None:
         ("runs.claim", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.renew", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.close", "SEARCH runs USING PRIMARY KEY (id=?)"),
+        ("runs.close_alone", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.close_by_fence", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.requeue", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.give_back", "SEARCH runs USING PRIMARY KEY (id=?)"),

@@ -205,6 +205,7 @@ HOT = {
     "runs.claimed": "runs_pkey",
     "runs.renew": "runs_pkey",
     "runs.close": "runs_pkey",
+    "runs.close_alone": "runs_pkey",
     "runs.close_by_fence": "runs_pkey",
     "runs.close_queued": "runs_pkey",
     "runs.answer": "turns_pkey",

@@ -93,7 +93,8 @@ def unguarded_renew(engine: str) -> Iterator[Changed]:
 @contextmanager
 def unfenced_close(engine: str) -> Iterator[Changed]:
     """A run is closed by whoever ends (RUN-6)."""
-    yield _without(engine, "runs.close", "owner = :owner", "fence = :fence")
+    fences = ("owner = :owner", "fence = :fence")
+    yield {**_without(engine, "runs.close", *fences), **_without(engine, "runs.close_alone", *fences)}
 
 
 @contextmanager

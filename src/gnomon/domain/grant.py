@@ -45,5 +45,4 @@ class Grant:
     trace_id: str
     half_done: bool
     parallel: bool  # others of its schedule may be unfinished beside it
-    exclusive: bool  # none may, and none waits for its end (overlap ``skip``)
     taken_at: float

@@ -120,6 +120,5 @@ def _grant(row: Row, verdict: Verdict, taken_at: float) -> Grant:
         trace_id=row["trace_id"] or trace_id(row["id"]),
         half_done=bool(row["half_done"]),
         parallel=row["overlap"] == Overlap.ALLOW,
-        exclusive=row["overlap"] == Overlap.SKIP,
         taken_at=taken_at,
     )

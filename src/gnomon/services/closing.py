@@ -20,7 +20,7 @@ from gnomon.domain.run import RunError, RunStatus
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
-from gnomon.services.ending import Ending, close, close_in_doubt, closing_row, fenced, released, tell_fenced
+from gnomon.services.ending import Ending, close, close_in_doubt, close_or_tell, closing_row, fenced, released
 from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, runs, targets
 from gnomon.stores.database import Database, Landed, Tx
@@ -118,11 +118,11 @@ class Closing:
     async def _write_once(
         self, work: Callable[[Tx], Awaitable[Landed]], endings: list[Ending]
     ) -> frozenset[str]:
-        landed = await failpoints.through("close", self._database.write_guarded, work)
-        fenced_off = [ending for ending in endings if ending.grant.run_id not in landed.ids]
-        if fenced_off:
-            await self._database.write_guarded(partial(tell_fenced, endings=fenced_off))
-        return landed.ids
+        landed = (await failpoints.through("close", self._database.write_guarded, work)).ids
+        left = [ending for ending in endings if ending.grant.run_id not in landed]
+        if left:
+            landed |= (await self._database.write_guarded(partial(close_or_tell, endings=left))).ids
+        return landed
 
     async def _release_alone(self, ending: Ending) -> frozenset[str]:
         """The last resort takes nothing but the lock off; if that fails too, the lease does (RUN-3)."""

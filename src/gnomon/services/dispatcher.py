@@ -141,7 +141,7 @@ class Dispatcher:
         self._process_id = process_id
         self._may_claim = may_claim
         self._batch = batch
-        self._lost_claims = LostClaims(database, process_id, wakeup)
+        self._lost_claims = LostClaims(database, clock, process_id, wakeup)
         self._spread = 1
         self._crowded_until = 0.0
         self.lag_us = 0
@@ -182,8 +182,8 @@ class Dispatcher:
             except UniqueViolation:  # a slot is in the ledger: a restored file, a clock that went back
                 written = await claim(_write_the_unrecorded)
             scan = scan if written is None else written.scan()
-        except Unavailable:
-            self._lost_claims.doubt(claim_id)
+        except Unavailable as error:
+            self._lost_claims.doubt(claim_id, error)
             raise
         finally:
             self._runner.take([taken.grant(taken_at) for taken in scan.taken], places)

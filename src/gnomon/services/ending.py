@@ -33,9 +33,8 @@ class Ending:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it ends well, once and for all, and no other run has to do with it."""
-        alone = self.grant.exclusive or self.grant.schedule_id is None
-        return self.status is RunStatus.SUCCEEDED and alone and self.retry_in_us is None
+        """Whether it ends well, once and for all, and no run was let in beside it."""
+        return self.status is RunStatus.SUCCEEDED and self.retry_in_us is None and not self.grant.parallel
 
 
 async def close_in_doubt(tx: Tx, endings: Sequence[Ending], first: Ending | None = None) -> Landed:
@@ -44,20 +43,41 @@ async def close_in_doubt(tx: Tx, endings: Sequence[Ending], first: Ending | None
     Without that a close that had landed would be told as one that was fenced off. ``first`` is what was to be written
     before the endings were reduced.
     """
-    before = {ending.grant.run_id for ending in endings if await _has_landed(tx, first or ending)}
+    before = await _landed_before(tx, endings, first)
     rest = [ending for ending in endings if ending.grant.run_id not in before]
-    if rest:
-        landed = await close(tx, rest)
-        await tx.send()
-        before |= landed.ids
-    return Landed(before)
+    return Landed(before | (await _close_in_full(tx, rest)).ids)
+
+
+async def close_or_tell(tx: Tx, endings: Sequence[Ending]) -> Landed:
+    """Write ends that ``close`` left, in full; those that change nothing are told, since somebody else holds them (RUN-6).
+
+    The lost write of an end may have landed only while this one waited: that is none of somebody else's.
+    """
+    landed = (await _close_in_full(tx, endings)).ids
+    left = [ending for ending in endings if ending.grant.run_id not in landed]
+    before = await _landed_before(tx, left)
+    await audit.append_many(
+        tx,
+        [
+            fenced(ending.grant.run_id, ending.grant.fence, ending.owner)
+            for ending in left
+            if ending.grant.run_id not in before
+        ],
+    )
+    return Landed(landed | before)
+
+
+async def _landed_before(tx: Tx, endings: Sequence[Ending], first: Ending | None = None) -> frozenset[str]:
+    return frozenset([ending.grant.run_id for ending in endings if await _has_landed(tx, first or ending)])
 
 
 async def _has_landed(tx: Tx, ending: Ending) -> bool:
     grant = ending.grant
     if ending.retry_in_us is not None:
         return await history.tried_as(tx, grant.run_id, grant.attempt, grant.fence, ending.status)
-    return await history.closed_as(tx, grant.run_id, ending.owner, grant.fence, _duration_us(ending))
+    return await history.closed_as(
+        tx, grant.run_id, ending.owner, grant.fence, ending.status, _duration_us(ending)
+    )
 
 
 def _duration_us(ending: Ending) -> int:
@@ -65,9 +85,13 @@ def _duration_us(ending: Ending) -> int:
 
 
 async def close(tx: Tx, endings: Sequence[Ending]) -> Landed:
-    """Write how runs ended; those that were still held. The others are for ``tell_fenced``."""
+    """Write how runs ended; those that it could. The others are for ``close_or_tell``."""
     if all(ending.is_plain for ending in endings):
         return await _close_plain(tx, endings)
+    return await _close_in_full(tx, endings)
+
+
+async def _close_in_full(tx: Tx, endings: Sequence[Ending]) -> Landed:
     final = [ending for ending in endings if ending.retry_in_us is None]
     closed = await runs.close(tx, [_row(ending) for ending in final])
     await (
@@ -100,7 +124,7 @@ async def close(tx: Tx, endings: Sequence[Ending]) -> Landed:
 
 async def _close_plain(tx: Tx, endings: Sequence[Ending]) -> Landed:
     """The common end, which moves no streak and nobody waits for: one statement where the engine can."""
-    landed = await runs.close(tx, [_row(ending) for ending in endings])
+    landed = await runs.close(tx, [_row(ending) for ending in endings], alone=True)
     await _answer(tx, endings, landed)
     locks: list[dict[str, Value]] = [
         {
@@ -139,13 +163,6 @@ async def _tell(tx: Tx, endings: Sequence[Ending], landed: Landed) -> None:
         ],
         landed,
         [ending.grant.run_id for ending in endings],
-    )
-
-
-async def tell_fenced(tx: Tx, endings: Sequence[Ending]) -> None:
-    """The audit of ends that changed nothing, since somebody else holds the run (RUN-6)."""
-    await audit.append_many(
-        tx, [fenced(ending.grant.run_id, ending.grant.fence, ending.owner) for ending in endings]
     )
 
 

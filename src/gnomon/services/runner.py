@@ -68,7 +68,7 @@ class Runner:
         self._reports = reports
         self._process_id = process_id
         self._grace = kill_grace_seconds
-        self._lost_claims = LostClaims(database, process_id, wakeup)
+        self._lost_claims = LostClaims(database, clock, process_id, wakeup)
         self._share = places.share(wakeup.wake)
         self._works: dict[str, Work] = {}
         self._deadlines = Deadlines()
@@ -207,8 +207,8 @@ class Runner:
 
         try:
             return await failpoints.through("take", self._database.write_guarded, work)
-        except Unavailable:
-            self._lost_claims.doubt(claim_id)
+        except Unavailable as error:
+            self._lost_claims.doubt(claim_id, error)
             raise
 
     async def _work(self, work: Work) -> None:

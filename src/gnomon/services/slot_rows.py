@@ -13,7 +13,7 @@ from gnomon.domain.instants import from_micros, maybe_instant
 from gnomon.domain.misfire import Decision, Slot
 from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import Trigger
-from gnomon.domain.schedule import OnLost, Overlap, SessionMode
+from gnomon.domain.schedule import OnLost, SessionMode
 from gnomon.domain.trace import trace_id
 from gnomon.services.gates import Verdict
 from gnomon.stores.audit import NewEntry
@@ -135,6 +135,5 @@ def grant(row: Row, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
         trace_id=trace_id(run.id),
         half_done=False,
         parallel=run.parallel,
-        exclusive=row["overlap"] == Overlap.SKIP,
         taken_at=taken_at,
     )

@@ -111,10 +111,12 @@ async def run_status(tx: Tx, run_id: str) -> Row | None:
     return await tx.one("history.run_status", id=run_id)
 
 
-async def closed_as(tx: Tx, run_id: str, owner: str, fence: int, duration_us: int) -> bool:
-    """Whether a run was closed by this holder, under this fence, after exactly so long (RUN-5a)."""
+async def closed_as(  # noqa: PLR0917 - who, what, and how long
+    tx: Tx, run_id: str, owner: str, fence: int, status: RunStatus, duration_us: int
+) -> bool:
+    """Whether a run was closed so by this holder, under this fence, after exactly so long (RUN-5a)."""
     given: dict[str, Value] = {"id": run_id, "owner": owner, "fence": fence, "duration_us": duration_us}
-    return await tx.one("history.closed_as", **given) is not None
+    return await tx.one("history.closed_as", status=status, **given) is not None
 
 
 async def tried_as(tx: Tx, run_id: str, attempt: int, fence: int, outcome: RunStatus) -> bool:

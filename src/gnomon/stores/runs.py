@@ -130,9 +130,9 @@ async def renew(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]
     return {row[0] for row in await tx.many("runs.renew", rows)}
 
 
-async def close(tx: Tx, endings: Sequence[Parameters]) -> Landed:
-    """Close runs as their holder; the runs that were (RUN-6: one with an old fence changes nothing)."""
-    return await tx.guard("runs.close", endings)
+async def close(tx: Tx, endings: Sequence[Parameters], *, alone: bool = False) -> Landed:
+    """Close runs as their holder (RUN-6); with ``alone`` only those that alone are at work for their schedules."""
+    return await tx.guard("runs.close_alone" if alone else "runs.close", endings)
 
 
 async def close_by_fence(tx: Tx, ending: Parameters) -> Row | None:

@@ -6,6 +6,7 @@ _RUNNER = "tests/service/test_runner.py::"
 _WATCHDOG = "tests/service/test_watchdog.py::"
 _FOUND = "tests/service/test_found_by_simulation.py::"
 _CHAOS = "tests/service/test_found_by_chaos.py::"
+_LATE = "tests/service/test_answers_that_come_late.py::"
 _RENEWAL = "services/renewal.py"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -55,9 +56,23 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a claim whose answer was lost is asked for",
         "services/dispatcher.py",
-        "            self._lost_claims.doubt(claim_id)\n",
+        "            self._lost_claims.doubt(claim_id, error)\n",
         "",
         _FOUND + "test_a_slot_s_claim_whose_answer_was_lost_is_asked_for",
+    ),
+    Mutant(
+        "a claim that is not there yet is asked for again",
+        "services/lost_claims.py",
+        "            if taken or over:\n                del",
+        "            if True:\n                del",
+        _LATE + "test_a_claim_that_lands_after_it_was_asked_for_is_asked_for_again",
+    ),
+    Mutant(
+        "an end that landed late is not told as fenced off",
+        "services/ending.py",
+        "    before = await _landed_before(tx, left)\n",
+        "    before: frozenset[str] = frozenset()\n",
+        _LATE + "test_an_end_that_lands_while_it_is_repeated_is_not_told_as_another_s",
     ),
     Mutant(
         "a close whose answer was lost is read back",

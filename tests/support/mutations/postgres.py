@@ -8,6 +8,7 @@ _OPENING = "tests/service/test_postgres_opening.py::"
 _BASE = "stores/postgres/database.py"
 _CONNECTION = "stores/postgres/connection.py"
 _TRANSACTION = "stores/postgres/transaction.py"
+_ALONE = "tests/service/test_postgres_alone.py::"
 _SCHEMA = "stores/postgres/opening.py"
 _SQL = "stores/postgres/sql/runs.sql"
 _WAITING = _DATABASE + "test_a_run_that_came_to_wait_while_another_ended_is_freed"
@@ -56,6 +57,20 @@ _SIDE_BY_SIDE: tuple[Mutant, ...] = (
         "ORDER BY claimable_at LIMIT greatest(:limit - (SELECT count(*) FROM interactive), 0)\n    FOR UPDATE",
         _DATABASE + "test_a_claim_waits_for_no_lock",
         within="claimable",
+    ),
+    in_query(
+        "runs.close_alone",
+        "the common end waits for no schedule",
+        " FOR UPDATE SKIP LOCKED",
+        " FOR UPDATE",
+        _ALONE + "test_the_common_end_waits_for_no_schedule",
+    ),
+    Mutant(
+        "what is cut off in the middle takes its connection along",
+        _TRANSACTION,
+        "        elif _broken(error):\n            raw.terminate()\n",
+        "",
+        _ALONE + "test_what_stands_alone_and_is_cut_off_takes_its_connection_along",
     ),
     in_query(
         "runs.close", "whoever ends a run holds its schedule first", ">= 0", "IS NOT NULL OR true", _WAITING

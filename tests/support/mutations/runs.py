@@ -8,6 +8,8 @@ _HOLD = "tests/contract/test_runs_hold.py::"
 _WORK = "tests/contract/test_runs_progress.py::"
 _SWEEP = "tests/contract/test_runs_sweep.py::"
 _SETTLE = "tests/contract/test_runs_settle.py::"
+_ALONE = _SETTLE + "test_a_run_ends_with_its_lock_only_where_no_other_has_to_do_with_it"
+_PASSING = _SETTLE + "test_only_its_holder_ends_a_run_with_its_lock"
 _STALE = _HOLD + "test_a_stale_write_changes_nothing"
 _ENDED = _HOLD + "test_a_write_after_the_end_changes_nothing"
 _COMPLETED = _HOLD + "test_an_old_fence_completes_nothing"
@@ -105,6 +107,23 @@ _HOLDERS: tuple[Mutant, ...] = (
     without("runs.close", "owner = :owner", _STALE),
     without("runs.close", "fence = :fence", _STALE),
     without("runs.close", "status = 'running'", _ENDED),
+    without("runs.close_alone", "owner = :owner", _PASSING),
+    without("runs.close_alone", "fence = :fence", _PASSING),
+    without("runs.close_alone", "status = 'running'", _PASSING),
+    in_query(
+        "runs.close_alone",
+        "a run that another waits for does not end in passing",
+        "schedules.id = schedule_id AND waiting_run_id IS NULL",
+        "schedules.id = schedule_id",
+        _ALONE,
+    ),
+    in_query(
+        "runs.close_alone",
+        "nor one of a schedule that another is in flight for",
+        "SELECT in_flight_run_id FROM schedules WHERE",
+        "SELECT runs.id FROM schedules WHERE",
+        _ALONE,
+    ),
     without("runs.close_by_fence", "fence = :fence", _COMPLETED),
     without("runs.close_by_fence", "status = 'running'", _COMPLETED),
     in_query(

@@ -85,9 +85,10 @@ LIMIT :limit;
 SELECT seq, at, kind, data FROM run_events WHERE run_id = :run_id AND seq > :after ORDER BY seq LIMIT :limit;
 
 -- name: closed_as
--- what took so long to the microsecond, under that fence, was closed by that very write
+-- what ended so, after so long to the microsecond, under that fence, was closed by that very write
 SELECT id FROM runs
-WHERE id = :id AND owner = :owner AND fence = :fence AND finished_at IS NOT NULL AND duration_us = :duration_us;
+WHERE id = :id AND owner = :owner AND fence = :fence AND finished_at IS NOT NULL AND status = :status
+  AND duration_us = :duration_us;
 
 -- name: tried_as
 SELECT run_id FROM attempts WHERE run_id = :id AND number = :attempt AND fence = :fence AND outcome = :outcome;

@@ -103,6 +103,31 @@ WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 --postgres: ) AS held) >= 0
 RETURNING id;
 
+-- name: close_alone
+-- the common end, of a run that has no schedule or alone is at work for it: its lock may be taken off by what goes with
+-- this. Whoever is at work on a schedule keeps it, so that nobody waits here
+-- rows: id text, owner text, fence int, status text, duration_us int, model_calls int, input_tokens int,
+-- rows: output_tokens int, cost real, response_preview text, error_code text, error text
+UPDATE runs SET
+    status = :status, finished_at = now_us(), duration_us = :duration_us, lease_until = NULL, claim_id = NULL,
+    -- beside what the attempts before this one spent
+    model_calls = coalesce(model_calls + :model_calls, model_calls, :model_calls),
+    input_tokens = coalesce(input_tokens + :input_tokens, input_tokens, :input_tokens),
+    output_tokens = coalesce(output_tokens + :output_tokens, output_tokens, :output_tokens),
+    cost = coalesce(cost + :cost, cost, :cost),
+    response_preview = :response_preview, error_code = :error_code, error = :error
+FROM @rows
+WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
+--sqlite: AND (schedule_id IS NULL OR id = (
+--sqlite:   SELECT in_flight_run_id FROM schedules WHERE schedules.id = schedule_id AND waiting_run_id IS NULL
+--sqlite: ))
+--postgres: AND (id = ANY (ARRAY(
+--postgres:   SELECT in_flight_run_id FROM schedules
+--postgres:   WHERE id IN (SELECT r.schedule_id FROM @rows JOIN runs AS r ON r.id = :id) AND waiting_run_id IS NULL
+--postgres:   ORDER BY id FOR UPDATE SKIP LOCKED
+--postgres: )) OR schedule_id IS NULL)
+RETURNING id;
+
 -- name: close_by_fence
 UPDATE runs SET
     status = :status, finished_at = now_us(),
