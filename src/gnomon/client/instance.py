@@ -238,4 +238,8 @@ class AsyncInstance(_Instance):
 
 async def _shared(future: Future[Any]) -> Any:
     """A future of the line's thread, awaited without being cancelled with the one who waits."""
-    return await asyncio.shield(asyncio.wrap_future(future))
+    waited = asyncio.wrap_future(future)
+    # who gave up waiting is told why by another error; the late one of the line is no news to anybody
+    waited.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.wait({waited})
+    return waited.result()

@@ -1,10 +1,14 @@
 """What the connection of an instance does with deeds when it ends in the middle of them (JOB-4)."""
 
 import asyncio
+import gc
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
+from gnomon.client.errors import ClientError
+from gnomon.client.instance import _shared
 from gnomon.client.line import Line
 from gnomon.client.place import Place
 from gnomon.client.session import Session, Work
@@ -46,3 +50,25 @@ async def test_an_acknowledgement_that_was_cut_off_begins_nothing_and_is_forgott
         await doing
     assert begun == []
     assert session.hello()["in_flight"] == []
+
+
+@pytest.mark.anyio
+async def test_who_gave_up_waiting_hears_nothing_of_what_comes_late() -> None:
+    """Else the loop's complaint about an exception that nobody retrieved stands below the error that was told."""
+    heard: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: heard.append(context))
+    welcome: Future[None] = Future()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(_shared(welcome), 0)
+    assert not welcome.cancelled()
+    waiting = asyncio.create_task(_shared(welcome))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    welcome.set_exception(ClientError("too late"))
+    del welcome, waiting
+    for _ in range(3):
+        await asyncio.sleep(0)
+        gc.collect()
+    assert heard == []
