@@ -61,6 +61,21 @@ async def test_a_refusal_has_the_one_form(
 
 
 @pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("limit=0", "limit: must be at least 1"),
+        ("limit=201", "limit: must be at most 200"),
+        ("limit=ten", "limit: must be a whole number"),
+        ("status=gone", "status: must be one of backlog, in_progress, in_review, blocked, done, cancelled"),
+    ],
+)
+async def test_a_parameter_is_told_in_the_words_of_a_field(
+    admin: httpx2.AsyncClient, query: str, words: str
+) -> None:
+    assert (await admin.get(f"/v1/tasks?{query}")).json()["detail"] == words
+
+
+@pytest.mark.parametrize(
     ("path", "allow"),
     [
         ("/v1/agents", "GET, HEAD, POST"),

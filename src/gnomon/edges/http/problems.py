@@ -137,10 +137,28 @@ async def on_validation(request: Request, error: Exception) -> Response:
     """A parameter of the address or a header that FastAPI could not read."""
     assert isinstance(error, RequestValidationError)
     faults = [
-        Fault(".".join(str(part) for part in item["loc"][1:]) or str(item["loc"][0]), str(item["msg"]))
+        Fault(".".join(str(part) for part in item["loc"][1:]) or str(item["loc"][0]), _in_words(item))
         for item in error.errors()
     ]
     return await on_error(request, Invalid(faults))
+
+
+def _in_words(item: Mapping[str, Any]) -> str:
+    """What was wrong with a parameter, said as it is of a field of a body."""
+    limits = item.get("ctx") or {}
+    match item["type"]:
+        case "literal_error" | "enum":
+            return f"must be one of {limits['expected'].replace(chr(39), '').replace(' or ', ', ')}"
+        case "int_parsing" | "int_from_float":
+            return "must be a whole number"
+        case "greater_than_equal":
+            return f"must be at least {limits['ge']}"
+        case "less_than_equal":
+            return f"must be at most {limits['le']}"
+        case "missing":
+            return "is required"
+        case _:
+            return str(item["msg"])
 
 
 async def on_http(request: Request, error: Exception) -> Response:
