@@ -1,6 +1,7 @@
 """``gnomon tasks``: the board from the command line, for people and for workers that speak nothing else (BRD)."""
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ from gnomon.cli.nouns import (
     again,
     once,
 )
-from gnomon.cli.terminal import Column
+from gnomon.cli.terminal import Column, shown
 
 NOUN = Noun(
     "tasks",
@@ -138,7 +139,7 @@ def edit(
     }
     patch = written(file, pairs or [], prerequisites=needs or None, **fields)
     changed = talk.api.patch(NOUN.of(ref), patch)
-    talk.out.done(f"Changed task {ref}; it is {changed['status']}.", changed)
+    talk.out.done(f"Changed task {ref}; it is {_where(changed)}.", changed)
 
 
 def claim(
@@ -176,7 +177,7 @@ def renew(
 ) -> None:
     """Hold a task for another lock window."""
     renewed = talk.api.post(NOUN.of(ref, "renew"), _held(fence, instance, note=note))
-    talk.out.done(f"Task {ref} is yours until {renewed['expires_at']}.", renewed)
+    talk.out.done(f"Task {ref} is yours until {shown(renewed['expires_at'])}.", renewed)
 
 
 def report(
@@ -197,7 +198,7 @@ def report(
     if result is not None:
         body["result"] = _json_or_text(result)
     task = talk.api.post(NOUN.of(ref, "report"), body)
-    talk.out.done(f"Task {ref} is {task['status']}.", task)
+    talk.out.done(f"Task {ref} is {_where(task)}.", task)
 
 
 def release(
@@ -212,7 +213,13 @@ def release(
     """Take a task from whoever holds it; their next word about it is refused."""
     body = {name: value for name, value in (("reason", reason), ("status", status)) if value is not None}
     task = talk.api.post(NOUN.of(ref, "release"), body)
-    talk.out.done(f"Task {ref} is {task['status']}.", task)
+    talk.out.done(f"Task {ref} is {_where(task)}.", task)
+
+
+def _where(task: Mapping[str, Any]) -> str:
+    """Its status, in a sentence."""
+    status = str(task["status"])
+    return f"in the backlog of {task['role']}" if status == "backlog" else status
 
 
 def _held(fence: int, instance: str | None, **rest: str | None) -> dict[str, Any]:

@@ -175,7 +175,7 @@ def _refuse_held(task: Task, what: str) -> None:
     if held is not None:
         raise Conflict(
             f'Task {task.id} can\'t be {what}: "{held.instance}" holds it until {rfc3339(held.expires_at)}. Wait for its '
-            f"report, or release it by force first: POST /v1/tasks/{task.id}/release.",
+            f"report, or release it by force first: gnomon tasks release {task.id}, or POST /v1/tasks/{task.id}/release.",
             code="task_held",
             data={
                 "holder": held.instance,

@@ -23,7 +23,9 @@ def test_a_shell_works_on_the_board(tmp_path: Path) -> None:
     assert (granted["task"]["id"], granted["fence"]) == (first, 1)
     renewed = shell.data("tasks", "renew", first, "--fence", "1", "--note", "half")
     assert renewed["task"]["last_report"]["note"] == "half"
-    assert '"pm-1" holds it until' in shell.refused("tasks", "edit", first, "--title", "Other")
+    held = shell.refused("tasks", "edit", first, "--title", "Other")
+    assert '"pm-1" holds it until' in held
+    assert f"gnomon tasks release {first}" in held
     report = ("tasks", "report", first, "--status", "done", "--result", '{"found": 2}', "--fence")
     assert "was never granted" in shell.refused(*report, "7")
     assert shell.data(*report, "1")["last_report"]["result"] == {"found": 2}
@@ -34,5 +36,7 @@ def test_a_shell_works_on_the_board(tmp_path: Path) -> None:
     cycle = shell.refused("tasks", "edit", first, "--needs", second)
     assert f"{first} needs {second} needs {first}" in cycle.replace("\n", " ")
     assert shell.data("tasks", "edit", second, "--status", "cancelled")["status"] == "cancelled"
+    again = shell.text("tasks", "edit", second, "--status", "backlog")
+    assert again.strip() == f"Changed task {second}; it is in the backlog of dev."
     shell.text("tasks", "delete", second)
     assert shell.data("tasks", "show", first)["status"] == "done"
