@@ -134,7 +134,8 @@ def _tell(out: Terminal, event: dict[str, Any], shown: str) -> None:
         case "started":
             out.line(shown)
         case "begun":
-            out.line(f"{what} begun{': ' + event['title'] if 'title' in event else ''}")
+            name = event.get("title") or event.get("job")
+            out.line(f"{what} begun{f': {name}' if name else ''}")
         case "reported":
             note = str(event.get("note") or "").strip().splitlines()
             out.line(f"{what} {event['status']}{': ' + note[-1] if note else ''}")

@@ -215,7 +215,8 @@ class Worker:
         work = asyncio.current_task()
         assert work is not None
         self._works.add(work)
-        self._tell({"event": "begun", what.kind: what.id})
+        of_job = {"job": what.variables["JOB"]} if what.kind == "trigger" else {}
+        self._tell({"event": "begun", what.kind: what.id, **of_job})
         try:
             ended = await self._commands.run(what, say, lambda: self._options.kill_seconds)
         except asyncio.CancelledError:
