@@ -57,7 +57,9 @@ _CIVIL = (*_ALWAYS, "at", "exclude", "calendar")
 def read(given: Any) -> Fields:
     """Check a written rule whole and give the fields of its record; CadenceError with all faults."""
     if not isinstance(given, Mapping):
-        raise CadenceError((Fault("", f"a cadence is an object, not {shown(given)}"),))
+        raise CadenceError(
+            (Fault("", f'a cadence is an object, as {{"cron": "0 9 * * *"}}, not {shown(given)}'),)
+        )
     reader = Reader(given)
     forms = [form for form in ("unit", "cron", "rrule") if form in given]
     if len(forms) != 1:

@@ -23,7 +23,7 @@ def apply(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask after the plan.")] = False,
 ) -> None:
-    """Make what a file says, all of it or nothing: calendars, agents, teams, schedules.
+    """Make what a file says, all of it or nothing: calendars, agents, teams, schedules, jobs.
 
     The file is the whole definition of what it names; what it does not name is left alone.
     """

@@ -28,6 +28,8 @@ def crontab(
     """Make an agent of each command of a crontab and a schedule of each line, all of it or nothing.
 
     The crontab itself stays as it is: take the lines out of it once you are content.
+
+    For example: crontab -l | gnomon import crontab - --dry-run
     """
     from getpass import getuser
     from pathlib import Path
