@@ -88,6 +88,13 @@ async def test_a_task_comes_back_as_it_went_in(database: Database) -> None:
     assert await database.read(lambda tx: tasks.get(tx, "tsk_none")) is None
 
 
+async def test_of_many_asked_for_those_are_answered_that_are_there(database: Database) -> None:
+    for number in (1, 2):
+        await add_task(database, f"tsk_{number}", title=f"Look {number}")
+    found = await database.read(lambda tx: tasks.records(tx, ["tsk_2", "tsk_none", "tsk_1"]))
+    assert {task_id: task.title for task_id, task in found.items()} == {"tsk_1": "Look 1", "tsk_2": "Look 2"}
+
+
 async def test_a_dedup_key_is_taken_once(database: Database) -> None:
     """IDM-2: the second writes nothing, and finds what the first made."""
     assert await database.write(lambda tx: tasks.insert(tx, NEW))
