@@ -11,7 +11,7 @@ SEED ?= $(shell date +%s)
 CODE   := src tests bench
 
 .DEFAULT_GOAL := help
-.PHONY: help up demo test check fmt docs bench sim chaos clean
+.PHONY: help up demo test check fmt docs bench sim chaos long mutants clean
 
 help:                ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -63,6 +63,9 @@ sim: $(VENV)/test.stamp   ## the seeded simulator, 1,000 seeds
 # SEED repeats a run; PLANT="unfenced close" puts a bug in, which both must find: tests/support/simulation_plants.py
 chaos: $(VENV)/test.stamp ## the whole matrix of faults, over real processes on both engines
 	$(BIN)/pytest tests/chaos -n 2 --long --seed $(SEED) $(if $(PLANT),--plant "$(PLANT)")
+
+long: $(VENV)/test.stamp  ## what `make test` leaves out: more pages, starts, ends (chaos apart)
+	$(BIN)/pytest -n 2 --dist loadgroup --long -m long --ignore=tests/chaos
 
 mutants: $(VENV)/test.stamp ## take each guard out and see its test go red
 	$(BIN)/python tests/support/mutants.py

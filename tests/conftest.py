@@ -18,6 +18,7 @@ from gnomon.stores.database import Database
 from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.testing.clock import FrozenClock, SeededEntropy
 from support.databases import START, open_database
+from support.long import LONG
 
 if TYPE_CHECKING:  # whoever runs tests without a server pays for no driver
     from gnomon.stores.postgres.address import Address
@@ -36,7 +37,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine", default="sqlite", help="which engine tests/service runs on: sqlite or postgres"
     )
-    parser.addoption("--long", action="store_true", help="the whole matrix of faults (tests/chaos)")
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="what takes long as well (tests/support/long.py), and the whole matrix of faults (tests/chaos)",
+    )
     parser.addoption(
         "--plant", default=None, help="a bug of support/simulation_plants.py: sim and chaos must find it"
     )
@@ -45,14 +50,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "sqlite: about SQLite itself, whatever the engine of the other tests")
+    config.addinivalue_line("markers", "long: left to `make long` (tests/support/long.py)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On the other engine, leave out what is about SQLite itself."""
-    if config.getoption("--engine") != "sqlite":
-        gone = [item for item in items if item.get_closest_marker("sqlite")]
+    """Leave out what takes long, and on the other engine what is about SQLite itself."""
+    gone: set[pytest.Item] = set()
+    for item in items:
+        if item.nodeid.startswith(LONG):
+            item.add_marker("long")
+            if not config.getoption("--long"):
+                gone.add(item)
+        if config.getoption("--engine") != "sqlite" and item.get_closest_marker("sqlite"):
+            gone.add(item)
+    if gone:
         items[:] = [item for item in items if item not in gone]
-        config.hook.pytest_deselected(items=gone)
+        config.hook.pytest_deselected(items=list(gone))
 
 
 @pytest.fixture

@@ -171,7 +171,6 @@ def test_a_tick_with_nothing_due_is_one_miss(large: apsw.Connection) -> None:
         ("runs.claim", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.renew", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.close", "SEARCH runs USING PRIMARY KEY (id=?)"),
-        ("runs.close_alone", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.close_by_fence", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.requeue", "SEARCH runs USING PRIMARY KEY (id=?)"),
         ("runs.give_back", "SEARCH runs USING PRIMARY KEY (id=?)"),
@@ -186,6 +185,13 @@ def test_a_tick_with_nothing_due_is_one_miss(large: apsw.Connection) -> None:
 def test_a_hot_statement_is_one_search(large: apsw.Connection, name: str, expected: str) -> None:
     """HOUSE rule 5."""
     assert plan(large, name) == [expected]
+
+
+def test_an_end_that_stands_alone_looks_up_its_run_and_its_schedule(large: apsw.Connection) -> None:
+    """RUN-3: and reads nothing else."""
+    found = [step for step in plan(large, "runs.close_alone") if "SUBQUERY" not in step]
+    assert found[0] == "SEARCH runs USING PRIMARY KEY (id=?)"
+    assert set(found[1:]) == {"SEARCH schedules USING PRIMARY KEY (id=?)"}
 
 
 def test_the_claim_of_runs_searches_each_queue_in_order(large: apsw.Connection) -> None:

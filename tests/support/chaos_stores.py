@@ -210,12 +210,12 @@ def _postgres_journal() -> str:
     CREATE TABLE journal (
         seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at DOUBLE PRECISION, kind TEXT, subject TEXT, old TEXT, new TEXT
     );
-    CREATE FUNCTION journal_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    CREATE FUNCTION journal_note() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
         INSERT INTO journal (at, kind, subject, old, new) VALUES (
             extract(epoch FROM clock_timestamp()), TG_ARGV[0], NEW.id,
             CASE WHEN TG_OP = 'UPDATE' THEN to_json(OLD) END, to_json(NEW));
         RETURN NULL; END $$;
-    CREATE FUNCTION journal_note_slot() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    CREATE FUNCTION journal_note_slot() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
         INSERT INTO journal (at, kind, subject, new) VALUES (
             extract(epoch FROM clock_timestamp()), 'slot', NEW.schedule_id,
             (SELECT json_build_object('schedule_id', NEW.schedule_id, 'nominal_fire_at', NEW.nominal_fire_at,
