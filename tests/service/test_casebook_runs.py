@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gnomon.domain.instants import to_micros
-from gnomon.services import closing, invoking
+from gnomon.services import ending, invoking
 from gnomon.services.engine import Pace
 from gnomon.stores import audit, processes, runs
 from support.databases import START
@@ -217,13 +217,26 @@ def _fails_the_call(house: House, _: pytest.MonkeyPatch) -> None:
     house.runtime.breaks(ZeroDivisionError("planted"))
 
 
+def _fails_and(
+    plant: Callable[[House, pytest.MonkeyPatch], None],
+) -> Callable[[House, pytest.MonkeyPatch], None]:
+    """An end that is not the common one, and breaks."""
+
+    def both(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+        _fails_the_call(house, monkeypatch)
+        plant(house, monkeypatch)
+
+    return both
+
+
 _STEPS = {
     "prepare": _breaks(invoking.Invoker, "prepare"),
     "call": _fails_the_call,
     "close": _breaks(runs, "close"),
     "answer": _breaks(runs, "answer"),
-    "settle": _breaks(closing, "settle"),
-    "streak": _breaks(runs, "settle"),
+    "unlock": _breaks(runs, "unlock"),
+    "settle": _fails_and(_breaks(ending, "settle")),
+    "streak": _fails_and(_breaks(runs, "settle")),
 }
 
 

@@ -148,10 +148,11 @@ def test_a_server_that_dies_by_itself_is_started_again(made: Path, monkeypatch: 
     with PostgresServer(made) as server:
         first = server.pid
         assert first is not None
+        ask(server.url, "CREATE TABLE kept_over_a_kill AS SELECT 42 AS answer")
         os.kill(first, signal.SIGKILL)
         second = until(lambda: server.pid not in (None, first) and server.pid, "another server took over")
         assert lives(second)
-        assert ask(server.url, "SELECT answer FROM kept") == 42
+        assert ask(server.url, "SELECT answer FROM kept_over_a_kill") == 42
     assert not lives(second)
 
 

@@ -8,7 +8,8 @@ from gnomon.adapters.clock import SystemClock, SystemEntropy
 from gnomon.services.job_dispatcher import JobDispatcher
 from gnomon.services.mint import Mint
 from gnomon.services.signal import Signal
-from gnomon.stores import jobs
+from gnomon.stores import jobs, triggers
+from gnomon.stores.database import Tx
 from gnomon.stores.postgres.address import parse
 from support.board_workers import open_database
 from support.job_rows import JOB
@@ -50,14 +51,19 @@ async def fill(url: str, count: int, room: int) -> None:
 
 
 async def contend(url: str) -> None:
-    """In a process of its own: tick, once let go, until no job is due any more; print how many triggers it made."""
+    """In a process of its own: tick, once let go, until nothing is due or can be given; print what it made."""
     clock = SystemClock()
     database = open_database(url)
     dispatcher = JobDispatcher(database=database, mint=Mint(clock, SystemEntropy()), wakeup=Signal(), batch=7)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    while (wait := await database.read(jobs.next_due)) is not None and wait <= 0:
+
+    async def is_left(tx: Tx) -> bool:
+        wait = await jobs.next_due(tx)
+        return (wait is not None and wait <= 0) or await triggers.givable(tx)
+
+    while await database.read(is_left):
         await dispatcher.tick()
         await asyncio.sleep(0.001)
     sys.stdout.write(json.dumps(dict(dispatcher.made)))

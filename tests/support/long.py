@@ -9,6 +9,8 @@ LONG = (
         f"tests/docs/test_examples.py::test_what_a_page_says_works[docs/guide/{page}.md]"
         for page in (
             "agents",
+            "cadences",
+            "running",
             "board",
             "idempotency",
             "instances",
@@ -23,6 +25,10 @@ LONG = (
         )
     ),
     "tests/arch/test_mutants.py::test_a_sample_of_them_goes_red",
+    "tests/sim/test_plants.py::test_a_missing_guard_is_found[given-back-without-a-word]",
+    "tests/sim/test_plants.py::test_a_missing_guard_is_found[no-clock-guard]",
+    "tests/sim/test_plants.py::test_a_missing_guard_is_found[unguarded-renew]",
+    "tests/sim/test_verify_agrees.py::test_a_missing_guard_is_seen_in_the_records[given-back-without-a-word]",
     "tests/chaos/test_failover.py",
     "tests/chaos/test_board.py::test_every_task_is_done_once_whoever_dies[postgres]",
     "tests/chaos/test_moments.py::test_a_file_that_can_t_grow_loses_nothing",
@@ -53,9 +59,16 @@ LONG = (
     "tests/e2e/cli/test_doctor.py::test_where_nothing_is_found_it_ends_well",
     "tests/e2e/cli/test_verify.py",
     "tests/e2e/cli/test_crontab.py::test_a_crontab_is_planned_made_and_made_again",
+    "tests/e2e/cli/test_processes.py::test_a_database_that_can_not_be_used_is_one_message",
+    "tests/e2e/cli/test_processes.py::test_migrate_makes_the_database_and_says_what_it_did",
+    "tests/e2e/cli/test_processes.py::test_serve_takes_requests_and_a_worker_elsewhere_does_the_work",
+    "tests/e2e/cli/test_crontab.py::test_an_imported_line_does_what_cron_did",
     "tests/e2e/cli/test_processes.py::test_the_demo_can_be_repeated_and_doubles_nothing",
     "tests/e2e/cli/test_processes.py::test_an_export_of_nothing_can_be_applied_too",
     "tests/e2e/cli/test_processes.py::test_a_run_that_outlasts_the_grace_is_left_to_its_lease",
+    "tests/e2e/test_jobs.py::test_a_server_killed_before_the_acknowledgement_leaves_the_trigger_to_another",
+    "tests/e2e/client/test_work.py::test_a_worker_outlives_its_server",
+    "tests/e2e/client/test_instance.py::test_a_handler_that_blocks_does_not_keep_the_heartbeat",
     "tests/e2e/test_jobs.py::test_what_was_acknowledged_is_not_repeated_when_its_instance_is_killed[postgres]",
     "tests/e2e/test_once.py::test_of_many_at_once_at_two_servers_one_takes_effect[postgres]",
 )
