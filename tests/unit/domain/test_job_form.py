@@ -8,7 +8,8 @@ import pytest
 from gnomon.cadence import Cadence
 from gnomon.domain import job_form
 from gnomon.domain.form import Form
-from gnomon.domain.job import JobDraft
+from gnomon.domain.job import Job, JobDraft
+from support.databases import START
 
 WRITTEN: dict[str, Any] = {
     "slug": "digest",
@@ -123,3 +124,12 @@ def test_an_edit_of_the_cadence_keeps_its_anchor() -> None:
     assert job_form.with_anchor(edited, standing).cadence.anchor == standing.cadence.anchor
     named = read(cadence={"unit": "hour", "every": 2, "anchor": "2026-12-01T00:00:00Z"})
     assert job_form.with_anchor(named, standing) == named
+
+
+def test_a_job_is_read_back_with_where_it_stands() -> None:
+    """JOB-1."""
+    job = Job("job_1", read(), START, 2, START, None, None, START, "ana", START, "ben")
+    found = job_form.to_json(job)
+    assert (found["id"], found["slug"], found["version"]) == ("job_1", "digest", 2)
+    assert found["next_fire_at"] == found["created_at"] == "2026-11-29T09:00:00Z"
+    assert found["last_fire_at"] is None

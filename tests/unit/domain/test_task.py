@@ -11,13 +11,24 @@ from gnomon.domain.task import (
     REPORTABLE,
     TRANSITIONS,
     Need,
+    Report,
     Task,
     TaskGrant,
     TaskStatus,
     cycle_from,
+    report_json,
     to_json,
 )
-from gnomon.domain.task_form import TaskDraft, draft_of, read_edit, read_new, read_report
+from gnomon.domain.task_form import (
+    RESULT_CHARACTERS,
+    TaskDraft,
+    draft_of,
+    read_claim,
+    read_edit,
+    read_new,
+    read_renew,
+    read_report,
+)
 from support.databases import START
 
 S = TaskStatus
@@ -106,3 +117,45 @@ def test_what_is_not_done_is_waited_for() -> None:
     assert {need.status for need in task.waits_for} == set(TaskStatus) - {S.DONE}
     assert {"id": "tsk_cancelled", "status": "cancelled"} in to_json(task)["waits_for"]
     assert TaskGrant(task, 1, "c", START).verify_first
+
+
+def test_a_claim_is_read_with_its_defaults() -> None:
+    """BRD-1."""
+    form = Form({"role": "pm", "instance": "anna"})
+    claim = read_claim(form)
+    form.finish()
+    assert (claim.role, claim.instance, claim.limit, claim.claim_id, claim.wait_seconds) == (
+        "pm",
+        "anna",
+        1,
+        None,
+        0.0,
+    )
+
+
+def test_a_claim_tells_every_fault_at_once() -> None:
+    form = Form({"role": "No Slug", "limit": 0, "wait_seconds": 31, "more": 1})
+    read_claim(form)
+    assert {fault.field for fault in form.faults} == {"role", "instance", "limit", "wait_seconds", "more"}
+
+
+def test_a_renewal_may_say_how_far_it_is() -> None:
+    """BRD-2."""
+    form = Form({"fence": 3, "note": "half"})
+    renewal = read_renew(form)
+    form.finish()
+    assert (renewal.fence, renewal.instance, renewal.note) == (3, None, "half")
+
+
+def test_a_result_that_is_too_large_is_refused() -> None:
+    """BRD-3."""
+    form = Form({"fence": 3, "status": "done", "result": "x" * (RESULT_CHARACTERS + 1)})
+    read_report(form)
+    assert [fault.field for fault in form.faults] == ["result"]
+
+
+def test_what_a_holder_said_last_is_read_in_full() -> None:
+    """BRD-6."""
+    said = Report(S.BLOCKED, "why", [1], None, "anna", 3, START)
+    found = report_json(said)
+    assert (found["status"], found["note"], found["result"]) == ("blocked", "why", [1])

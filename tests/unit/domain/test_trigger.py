@@ -2,7 +2,18 @@
 
 import pytest
 
-from gnomon.domain.trigger import ENDED, TRANSITIONS, TriggerEvent, TriggerStatus, after
+from gnomon.domain.occurrence import Coalesced
+from gnomon.domain.trigger import (
+    ENDED,
+    TRANSITIONS,
+    Trigger,
+    TriggerEvent,
+    TriggerReason,
+    TriggerStatus,
+    after,
+    to_json,
+)
+from support.databases import START
 
 _S, _E = TriggerStatus, TriggerEvent
 LAWFUL = {
@@ -33,3 +44,16 @@ def test_what_has_ended_stays_so() -> None:
 
 def test_every_end_can_be_reached() -> None:
     assert set(TRANSITIONS.values()) >= ENDED
+
+
+def test_a_trigger_is_read_with_the_slots_that_were_missed_before_it() -> None:
+    """JOB-3."""
+    older = Coalesced(START, START, 2)
+    missed = TriggerReason.MISSED
+    trigger = Trigger(
+        "trg_1", "job_1", START, "key", None, _S.MISSED, missed, None, older, 0, None, None, START, START
+    )
+    found = to_json(trigger)
+    at = "2026-11-29T09:00:00Z"
+    assert found["coalesced"] == {"first": at, "last": at, "count": 2}
+    assert (found["status"], found["reason"], found["finished_at"]) == ("missed", "missed", at)
