@@ -4,7 +4,6 @@ Of 100 jobs one is due. Of 1,000 triggers one waits for an instance and two are 
 over.
 """
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 
@@ -13,11 +12,11 @@ import asyncpg
 import pytest
 
 from gnomon.stores import queries
-from gnomon.stores.postgres.address import Address, parse
-from gnomon.stores.postgres.opening import prepare
+from gnomon.stores.postgres.address import Address
 from gnomon.stores.postgres.statements import Catalogue, PutOff
 from gnomon.stores.sqlite.connection import SetStatement
 from support.databases import a_file
+from support.postgres_plans import explained, filled, only, planning
 from support.rows import AT, SECOND
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
@@ -198,52 +197,18 @@ def test_the_guard_itself_notices_a_scan(file: apsw.Connection) -> None:
 
 @pytest.fixture(scope="module")
 def large(postgres_url: str) -> Iterator[Address]:
-    address = parse(f"{postgres_url}?schema={SCHEMA}")
-
-    async def make() -> None:
-        await prepare(address)
-        raw = await asyncpg.connect(address.dsn)
-        await raw.execute(f"SET search_path TO {SCHEMA}")
-        for statement in fill("postgres"):
-            await raw.execute(statement)
-        for table in ("jobs", "triggers", "instances"):
-            await raw.execute(f"VACUUM ANALYZE {table}")
-        await raw.close()
-
-    async def drop() -> None:
-        raw = await asyncpg.connect(address.dsn)
-        await raw.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
-        await raw.close()
-
-    asyncio.run(make())
-    yield address
-    asyncio.run(drop())
+    statements = [
+        *fill("postgres"),
+        *(f"VACUUM ANALYZE {table}" for table in ("jobs", "triggers", "instances")),
+    ]
+    with filled(postgres_url, SCHEMA, statements) as address:
+        yield address
 
 
 @pytest.fixture
 async def raw(large: Address) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
-    connection = await asyncpg.connect(large.dsn)
-    await connection.execute(
-        f"BEGIN; SET LOCAL search_path TO {SCHEMA}; SET LOCAL plan_cache_mode TO force_generic_plan"
-    )
-    yield connection
-    await connection.execute("ROLLBACK")
-    await connection.close()
-
-
-async def explained(
-    raw: "asyncpg.Connection[asyncpg.Record]", text: str, values: list[str], *, analyse: bool = False
-) -> list[str]:
-    given = f"({', '.join(values)})" if values else ""
-    await raw.execute(f"PREPARE hot AS {text}")
-    options = "ANALYZE, COSTS off, TIMING off, BUFFERS off" if analyse else "COSTS off"
-    lines = [row[0] for row in await raw.fetch(f"EXPLAIN ({options}) EXECUTE hot{given}")]
-    await raw.execute("DEALLOCATE hot")
-    return lines
-
-
-def only(lines: list[str], words: str) -> list[str]:
-    return [line.strip().removeprefix("->").strip() for line in lines if words in line]
+    async with planning(large) as connection:
+        yield connection
 
 
 async def test_the_scan_on_postgresql_reads_what_it_takes(raw: "asyncpg.Connection[asyncpg.Record]") -> None:

@@ -3,7 +3,6 @@
 Plans are asked for as a held connection comes to use them: prepared, without a look at the values.
 """
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 
@@ -11,9 +10,9 @@ import asyncpg
 import pytest
 
 from gnomon.stores import queries
-from gnomon.stores.postgres.address import Address, parse
-from gnomon.stores.postgres.opening import prepare
+from gnomon.stores.postgres.address import Address
 from gnomon.stores.postgres.statements import Catalogue, Part, PutOff
+from support.postgres_plans import explained, filled, only, planning
 
 pytestmark = pytest.mark.timeout(180)  # filling takes ten seconds, and more where much runs beside
 SCHEMA = "plans"
@@ -51,53 +50,16 @@ FILL = (
 
 @pytest.fixture(scope="module")
 def large(postgres_url: str) -> Iterator[Address]:
-    address = parse(f"{postgres_url}?schema={SCHEMA}")
-
-    async def fill() -> None:
-        await prepare(address)
-        raw = await asyncpg.connect(address.dsn)
-        await raw.execute(f"SET search_path TO {SCHEMA}")
-        await raw.execute("ALTER TABLE schedules SET UNLOGGED")  # a third faster to fill, and no other plan
-        for statement in FILL:
-            await raw.execute(statement)
-        await raw.close()
-
-    async def drop() -> None:
-        raw = await asyncpg.connect(address.dsn)
-        await raw.execute(f"DROP SCHEMA {SCHEMA} CASCADE")
-        await raw.close()
-
-    asyncio.run(fill())
-    yield address
-    asyncio.run(drop())
+    # unlogged: a third faster to fill, and no other plan
+    statements = ["ALTER TABLE schedules SET UNLOGGED", *FILL]
+    with filled(postgres_url, SCHEMA, statements) as address:
+        yield address
 
 
 @pytest.fixture
 async def raw(large: Address) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
-    """A connection in a transaction that is rolled back, with plans as they are once they are kept."""
-    connection = await asyncpg.connect(large.dsn)
-    await connection.execute(
-        f"BEGIN; SET LOCAL search_path TO {SCHEMA}; SET LOCAL plan_cache_mode TO force_generic_plan"
-    )
-    yield connection
-    await connection.execute("ROLLBACK")
-    await connection.close()
-
-
-async def explained(
-    raw: "asyncpg.Connection[asyncpg.Record]", text: str, values: list[str], *, analyse: bool = False
-) -> list[str]:
-    """The plan of a statement; with ``analyse`` it is carried out, and says what came out of each step."""
-    given = f"({', '.join(values)})" if values else ""
-    await raw.execute(f"PREPARE hot AS {text}")
-    options = "ANALYZE, COSTS off, TIMING off, BUFFERS off" if analyse else "COSTS off"
-    lines = [row[0] for row in await raw.fetch(f"EXPLAIN ({options}) EXECUTE hot{given}")]
-    await raw.execute("DEALLOCATE hot")
-    return lines
-
-
-def only(lines: list[str], words: str) -> list[str]:
-    return [line.strip().removeprefix("->").strip() for line in lines if words in line]
+    async with planning(large) as connection:
+        yield connection
 
 
 async def test_the_claim_reads_what_it_takes(raw: "asyncpg.Connection[asyncpg.Record]") -> None:
