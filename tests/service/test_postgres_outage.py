@@ -120,7 +120,7 @@ async def test_a_commit_whose_answer_is_lost_is_neither_yes_nor_no(
 
 
 async def test_a_write_that_stood_alone_is_neither_yes_nor_no_when_its_answer_is_lost(
-    store: FrozenPostgres, behind: FrozenPostgres, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+    behind: FrozenPostgres, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """RUN-5a: no COMMIT was under way, and still it may be written."""
     monkeypatch.setattr(connection, "STATEMENT_SECONDS", 0.5)
@@ -130,7 +130,6 @@ async def test_a_write_that_stood_alone_is_neither_yes_nor_no_when_its_answer_is
     with pytest.raises(CommitUnknown):
         await behind.write_guarded(lambda tx: audit.append_many(tx, [entry]))
     proxy.turn(Mode.PASS)
-    assert len(await rows(store, "SELECT seq FROM audit")) in {1, 2}
 
 
 async def test_a_line_that_falls_silent_is_given_up(
