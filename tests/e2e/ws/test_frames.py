@@ -95,6 +95,7 @@ WRONG: list[tuple[str | bytes, str]] = [
     ('{"type": "ack"}', "invalid_frame"),
     ('{"type": "ack", "trigger_id": 7}', "invalid_frame"),
     ('{"type": "ack", "trigger_id": "a\\u0000b"}', "invalid"),
+    ('{"type": "ack", "\\ud800": "a\\u0000b"}', "invalid"),
     ('{"type": "run_ack", "run_id": "run_1", "fence": "1"}', "invalid_frame"),
     ('{"type": "run_ack", "run_id": "run_1", "fence": -1}', "invalid_frame"),
     ('{"type": "run_ack", "run_id": "run_1", "fence": true}', "invalid_frame"),

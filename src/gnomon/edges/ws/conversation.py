@@ -26,7 +26,8 @@ MOST_ERRORS = 50  # one after the other
 _GOODBYE = frozenset({1000, 1001})
 _NO_CODE = 1005
 _log = structlog.get_logger()
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+# ASCII, as answers over HTTP: what was wrong with a frame may be named by half of a surrogate pair, which has no UTF-8.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Conversation:
