@@ -145,6 +145,50 @@ async def test_a_slow_reader_keeps_nobody_waiting_ws_09(
             writer.close()
 
 
+async def test_a_peer_that_reads_late_gets_all_in_order_ws_09(tmp_path: Path) -> None:
+    """JOB-5: what its transport took, then what was queued, then what came while it read again."""
+    async with a_world(tmp_path) as world, world.instance(max_queue=1) as peer:
+        (held,) = world.connections._held.values()
+        link: Any = held.link
+        got: list[str] = []
+        sent = 0
+
+        async def push() -> None:
+            nonlocal sent
+            frame = {"type": "revoke", "run_id": f"run_{sent}", "fence": 1, "padding": "x" * 100_000}
+            assert await world.connections.send(held.speaker.instance_id, held.speaker.epoch, frame)
+            sent += 1
+
+        while len(link._queue) < 10:
+            assert sent < 500
+            await push()
+        while link._queue:
+            await push()
+            got += [(await peer.frame())["run_id"] for _ in range(2)]
+        await push()
+        got += [(await peer.frame())["run_id"] for _ in range(sent - len(got))]
+        assert got == [f"run_{number}" for number in range(sent)]
+
+
+async def test_a_connection_that_is_over_takes_nothing(tmp_path: Path) -> None:
+    """JOB-5: one that was told to close, and one that broke; writing at once says so and does no harm."""
+    async with a_world(tmp_path) as world:
+        reader, writer = await _raw(world, "told")
+        await world.until(lambda items: only(items, name="told"))
+        (told,) = world.connections._held.values()
+        world.connections.part_all(Partings.SILENT)
+        await reader.readuntil(Partings.SILENT.value.reason.encode())
+        told_link: Any = told.link
+        assert not told_link._write_now("x")
+        writer.close()
+        async with world.instance("broken") as peer:
+            (broken,) = world.connections._held.values()
+            broken_link: Any = broken.link
+            peer.socket.transport.abort()
+            await world.until(lambda items: only(items, name="broken", server=None))
+            assert not broken_link._write_now("x")
+
+
 async def test_whoever_says_goodbye_is_offline_at_once(tmp_path: Path) -> None:
     """JOB-5."""
     async with a_world(tmp_path) as world:

@@ -6,6 +6,7 @@ _STORE = "tests/contract/test_instances_store.py::"
 _PUSHES = "tests/contract/test_pushes_store.py::"
 _PUSHING = "tests/service/test_pushing.py::"
 _INSTANCES = "tests/service/test_instances.py::"
+_SOCKET = "tests/unit/edges/test_socket.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     without(
@@ -129,5 +130,19 @@ MUTANTS: tuple[Mutant, ...] = (
         "    await pushes.lose(tx, speaker.instance_id, speaker.epoch - 1, RESTARTED)\n",
         "",
         _INSTANCES + "test_a_reconnecting_instance_says_what_it_still_works_on",
+    ),
+    Mutant(
+        "nothing overtakes what is queued",
+        "edges/ws/socket.py",
+        "if not self._queue and self._writing_since",
+        "if self._writing_since",
+        _SOCKET + "test_nothing_overtakes_what_is_queued",
+    ),
+    Mutant(
+        "nothing overtakes what is under way",
+        "edges/ws/socket.py",
+        "if not self._queue and self._writing_since is None and",
+        "if not self._queue and",
+        _SOCKET + "test_nothing_overtakes_what_is_under_way",
     ),
 )

@@ -1,7 +1,7 @@
 """One open socket: a bounded queue, one task that writes, and an end that never waits for a peer (ws-09).
 
-Whoever sends puts a text into the queue and goes on. A peer that does not read fills its own queue and is cut off; it
-keeps nobody else waiting.
+Whoever sends puts a text and goes on: it is written at once where the peer keeps up, else it is queued. A peer that does
+not read fills its own queue and is cut off; it keeps nobody else waiting.
 """
 
 import asyncio
@@ -27,12 +27,15 @@ class Socket:
     def __init__(self, websocket: WebSocket, clock: Clock) -> None:
         self._websocket = websocket
         self._clock = clock
+        extensions: dict[str, Any] = websocket.scope.get("extensions") or {}
+        self._abort: Callable[[], None] | None = extensions.get("gnomon.abort")
+        self._write_now: Callable[[str], bool] = extensions.get("gnomon.write", _never)
         self._queue: deque[str] = deque()
         self._characters = 0
         self._fresh = asyncio.Event()
         self._writing_since: float | None = None
         self._parting: Partings | None = None
-        self._task = asyncio.create_task(self._write(), name="gnomon-socket")
+        self._task = asyncio.create_task(self._write_queued(), name="gnomon-socket")
 
     @property
     def parting(self) -> Partings | None:
@@ -43,6 +46,9 @@ class Socket:
         """See ``Link.put``."""
         if self._parting is not None or self._task.done():
             return False
+        # What is queued or under way goes first.
+        if not self._queue and self._writing_since is None and self._write_now(text):
+            return True
         full = len(self._queue) >= QUEUED_FRAMES or self._characters + len(text) > QUEUED_CHARACTERS
         if (full and self._queue) or self.is_stuck():
             self.part(Partings.TOO_SLOW)
@@ -73,7 +79,7 @@ class Socket:
             self._cut()
             self._task.cancel()
 
-    async def _write(self) -> None:
+    async def _write_queued(self) -> None:
         with suppress(Exception):  # the peer is gone: whoever reads hears of it
             while True:
                 await self._fresh.wait()
@@ -90,7 +96,9 @@ class Socket:
                     return
 
     def _cut(self) -> None:
-        extension: dict[str, Any] = self._websocket.scope.get("extensions") or {}
-        abort: Callable[[], None] | None = extension.get("gnomon.abort")
-        if abort is not None:
-            abort()
+        if self._abort is not None:
+            self._abort()
+
+
+def _never(_text: str) -> bool:
+    return False
