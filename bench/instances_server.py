@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -27,9 +28,13 @@ SendOne = Callable[[int, str], Awaitable[None]]
 
 
 def stamped(kind: str) -> str:
-    """A frame that says when it was sent, on the clock that all processes of a machine share."""
+    """A frame that says when it was sent, on the clock that all processes of a machine share.
+
+    It is written as the product writes it, so that both servers send the same bytes.
+    """
     return json.dumps(
-        {"type": "revoke", "run_id": f"{kind}{time.monotonic_ns()}", "fence": 1, "padding": PADDING}
+        {"type": "revoke", "run_id": f"{kind}{time.monotonic_ns()}", "fence": 1, "padding": PADDING},
+        separators=(",", ":"),
     )
 
 
@@ -54,6 +59,7 @@ async def gnomon(folder: Path) -> AsyncIterator[tuple[int, SendAll, SendOne]]:
     task = asyncio.create_task(server.serve(sockets=sockets))
     await up.wait()
     connections = center.app.state.connections
+    there = cache(connections.speakers)  # of the first paced frame: nobody comes or goes after it
 
     async def send_all(text: str) -> None:
         to = [(speaker.instance_id, speaker.epoch) for speaker in connections.speakers()]
@@ -61,8 +67,7 @@ async def gnomon(folder: Path) -> AsyncIterator[tuple[int, SendAll, SendOne]]:
         await asyncio.sleep(0)
 
     async def send_one(number: int, text: str) -> None:
-        there = connections.speakers()
-        speaker = there[number % len(there)]
+        speaker = there()[number % len(there())]
         assert await connections.send(speaker.instance_id, speaker.epoch, json.loads(text))
 
     yield sockets[0].getsockname()[1], send_all, send_one
@@ -115,9 +120,10 @@ async def main(kind: str) -> None:
                 if line[0] == "memory":
                     answer(memory=psutil.Process().memory_info().rss)
                 elif line[0] == "broadcast":
+                    began = time.process_time()
                     for _ in range(int(line[1])):
                         await send_all(stamped("b"))
-                    answer(sent=int(line[1]))
+                    answer(sent=int(line[1]), cpu=time.process_time() - began)
                 else:
                     await pace(float(line[1]), send_one)
                     answer(sent=line[1])
