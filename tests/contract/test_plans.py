@@ -153,6 +153,7 @@ def test_a_tick_with_nothing_due_is_one_miss(large: apsw.Connection) -> None:
         assert steps(large, "slots.claim_due", limit=100, skip=0)[1] < 150
         assert steps(large, "slots.next_due")[1] < 60
         assert steps(large, "runs.next_claimable")[1] < 120
+        assert steps(large, "agenda.ahead", process_id=0)[1] < 400
     finally:
         large.execute("ROLLBACK")
 

@@ -149,6 +149,16 @@ async def test_a_look_at_what_is_due_next_reads_one_row(raw: "asyncpg.Connection
     assert scan == "Index Only Scan using schedules_due on schedules (actual rows=1.00 loops=1)"
 
 
+async def test_a_look_ahead_reads_one_row_of_each_index(raw: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """DSP-2: what an idle process asks costs the same beside a million schedules."""
+    lines = await explained(raw, CATALOGUE.plain["agenda.ahead"].text, ["'prc_1'"], analyse=True)
+    read = [line for line in only(lines, "Scan using") if " on schedules " in line or " on runs " in line]
+    assert len(read) == 6, lines
+    assert all("(actual rows=1.00 loops=1)" in line or "(actual rows=0.00 loops=1)" in line for line in read)
+    assert not [line for line in only(lines, "Seq Scan") if " on schedules" in line or " on runs" in line]
+    assert not only(lines, "Rows Removed")
+
+
 async def test_the_claim_of_runs_searches_each_queue_in_order(
     raw: "asyncpg.Connection[asyncpg.Record]",
 ) -> None:

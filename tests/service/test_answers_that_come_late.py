@@ -91,10 +91,10 @@ async def test_a_claim_that_never_landed_is_not_asked_for_for_ever(house: House)
         await other.dispatch()
     await other.dispatch()
     await other.idle()
-    assert other.engine.dispatcher._lost_claims._ids
+    assert other.engine.dispatcher.lost_claims._ids
     await other.elapse(LINGERS_SECONDS)
     await other.dispatch()
-    assert not other.engine.dispatcher._lost_claims._ids
+    assert not other.engine.dispatcher.lost_claims._ids
     assert await path.lands() is None
     assert (len(other.runtime.calls), len(await house.occurrences())) == (1, 1)
 

@@ -184,6 +184,6 @@ async def test_every_named_step_is_passed(house: House) -> None:
     await house.idle()
     run = await house.run(1)
     assert run["status"] == RunStatus.SUCCEEDED
-    house.engine.runner._lost_claims.left(run["id"], run["fence"])
+    house.engine.runner.lost_claims.left(run["id"], run["fence"])
     await house.claim()
     assert passed.points == POINTS

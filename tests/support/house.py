@@ -9,7 +9,8 @@ from typing import Any
 
 from gnomon.cadence import Cadence
 from gnomon.domain.instants import maybe_micros, to_micros
-from gnomon.services.engine import Chore, Engine, Pace
+from gnomon.services.agenda import Chore
+from gnomon.services.engine import Engine, Pace
 from gnomon.services.mint import Mint
 from gnomon.services.places import Places
 from gnomon.services.signal import Signal

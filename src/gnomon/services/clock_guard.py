@@ -55,16 +55,25 @@ class ClockGuard:
         with self._lock:
             seen = self._compare(database_now, now)
             self._compare_others(database_now / SECOND - now, now, readings)
-            ticked_at, self._ticked_at = self._ticked_at, now
-            if not seen and ticked_at is not None and now - ticked_at > self._stall_seconds:
-                self._jumped(now, Jump(now - ticked_at, stalled=True))
-            told, self._untold = self._untold, []
-            return told
+            return self._tell(now, seen=seen)
+
+    def ask(self) -> list[Jump]:
+        """As ``observe`` at a tick that takes nothing, and so takes no reading beyond those of the agenda."""
+        with self._lock:
+            return self._tell(self._clock.monotonic(), seen=False)
 
     def calm_us(self) -> int | None:
         """Microseconds since the last jump, for the sweep; ``None`` where there has been none."""
         jumped_at = self._jumped_at
         return None if jumped_at is None else round((self._clock.monotonic() - jumped_at) * SECOND)
+
+    def _tell(self, now: float, *, seen: bool) -> list[Jump]:
+        """What is to be told at a tick, a standstill before it included."""
+        ticked_at, self._ticked_at = self._ticked_at, now
+        if not seen and ticked_at is not None and now - ticked_at > self._stall_seconds:
+            self._jumped(now, Jump(now - ticked_at, stalled=True))
+        told, self._untold = self._untold, []
+        return told
 
     def _compare(self, database_now: int, now: float) -> bool:
         """Against this process's own reading before; whether the clock has jumped since."""

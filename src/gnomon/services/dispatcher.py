@@ -141,7 +141,7 @@ class Dispatcher:
         self._process_id = process_id
         self._may_claim = may_claim
         self._batch = batch
-        self._lost_claims = LostClaims(database, clock, process_id, wakeup)
+        self.lost_claims = LostClaims(database, clock, process_id, wakeup)
         self._spread = 1
         self._crowded_until = 0.0
         self.lag_us = 0
@@ -152,7 +152,7 @@ class Dispatcher:
         """Record every slot that is due; seconds until the next one, or ``None`` where no schedule has any."""
         worst = 0
         left = False
-        await self._lost_claims.settle()
+        await self.lost_claims.settle()
         while True:
             wait_us = await self._database.look(slots.next_due)
             if wait_us is None or wait_us > 0:  # the common tick reads once and writes nothing
@@ -183,7 +183,7 @@ class Dispatcher:
                 written = await claim(_write_the_unrecorded)
             scan = scan if written is None else written.scan()
         except Unavailable as error:
-            self._lost_claims.doubt(claim_id, error)
+            self.lost_claims.doubt(claim_id, error)
             raise
         finally:
             self._runner.take([taken.grant(taken_at) for taken in scan.taken], places)

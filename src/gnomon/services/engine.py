@@ -6,21 +6,23 @@ Knows no settings and no edge: ``wiring`` hands it what it needs, ``testing`` dr
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from gnomon.cadence import zone_data_version
 from gnomon.domain.audit import Action
 from gnomon.domain.instants import SECOND
 from gnomon.ports.clock import Clock
 from gnomon.ports.telemetry import Counts
+from gnomon.services.agenda import TOGETHER_SECONDS, Agenda, Chore, anything_held, next_run, next_slot
 from gnomon.services.attempt import Attempts
 from gnomon.services.clock_guard import ClockGuard, Jump
 from gnomon.services.closing import Closing
 from gnomon.services.dispatcher import Dispatcher, NoRunner
 from gnomon.services.gates import Gates
 from gnomon.services.invoking import Invoker, Runtimes
-from gnomon.services.loop import Errand, Loop
+from gnomon.services.loop import DueAt, Errand, Loop, Tick
 from gnomon.services.mint import Mint
 from gnomon.services.places import Places
 from gnomon.services.realign import Realignment
@@ -30,6 +32,7 @@ from gnomon.services.runner import Runner
 from gnomon.services.signal import Signal
 from gnomon.services.watchdog import Watchdog
 from gnomon.stores import audit, processes
+from gnomon.stores.agenda import Ahead
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database
 from gnomon.stores.processes import Moment
@@ -46,9 +49,6 @@ class Pace:
     concurrency: int = 100
     shutdown_grace_seconds: float = 30.0
     kill_grace_seconds: float = 10.0
-
-
-Chore = Callable[[], Awaitable[object]]
 
 
 class Engine:
@@ -74,6 +74,7 @@ class Engine:
         chores: tuple[Chore, ...] = (),
         errands: tuple[Errand, ...] = (),
         places: Places | None = None,
+        agenda: Agenda | None = None,
     ) -> None:
         self.database = database
         self._clock = clock
@@ -139,6 +140,8 @@ class Engine:
             boot=clock.boot(),
             chores=chores,
         )
+        self._agenda = agenda or Agenda(database, clock, process_id, pace.tick_seconds)
+        self._agenda.told = self.guard.note
         self._loops = self._make_loops(clock, errands, dispatch=dispatch, work=work)
         self._first_to_stop = ("dispatch", "sweep", *(errand.name for errand in errands if errand.begins))
         self.works = work
@@ -147,36 +150,40 @@ class Engine:
     def _make_loops(
         self, clock: Clock, errands: tuple[Errand, ...], *, dispatch: bool, work: bool
     ) -> dict[str, Loop]:
-        tick, sweep = self._pace.tick_seconds, self._pace.sweep_seconds
-        loops: list[Loop] = []
-        if dispatch:
-            loops.append(
-                Loop("dispatch", self.dispatcher.tick, clock=clock, wakeup=self._signal, most_seconds=tick)
-            )
-        if work:
-            loops.append(Loop("run", self.runner.tick, clock=clock, wakeup=self._signal, most_seconds=tick))
-        if dispatch or work:
-            loops.append(
-                Loop(
-                    "sweep",
-                    self.watchdog.tick,
-                    clock=clock,
-                    wakeup=self._signal,
-                    most_seconds=sweep,
-                    listens=False,
-                )
-            )
-        loops += [
-            Loop(
-                errand.name,
-                errand.tick,
+        def loop(
+            name: str, tick: Tick, seconds: float, due_at: DueAt | None, *, listens: bool = True
+        ) -> Loop:
+            ahead = None if due_at is None else partial(self._agenda.wait, due_at)
+            return Loop(
+                name,
+                tick,
                 clock=clock,
                 wakeup=self._signal,
-                most_seconds=errand.most_seconds,
+                most_seconds=seconds,
+                listens=listens,
+                ahead=ahead,
             )
-            for errand in errands
-        ]
+
+        loops: list[Loop] = []
+        if dispatch:
+            loops.append(loop("dispatch", self.dispatcher.tick, self._pace.tick_seconds, self._next_slot))
+        if work:
+            loops.append(loop("run", self.runner.tick, self._pace.tick_seconds, self._next_run))
+        if dispatch or work:
+            loops.append(loop("sweep", self._sweep, self._pace.sweep_seconds, None, listens=False))
+        loops += [loop(each.name, each.tick, each.most_seconds, each.due_at) for each in errands]
         return {loop.name: loop for loop in loops}
+
+    def _next_slot(self, ahead: Ahead) -> int | None:
+        return ahead.now if self.dispatcher.lost_claims.any else next_slot(ahead)
+
+    def _next_run(self, ahead: Ahead) -> int | None:
+        return ahead.now if self.runner.lost_claims.any else next_run(ahead)
+
+    async def _sweep(self) -> float:
+        """A tick of the watchdog, spared what the agenda says is not there."""
+        ahead = await self._agenda.look(min(TOGETHER_SECONDS, self._pace.sweep_seconds / 10))
+        return await self.watchdog.tick(quiet=not anything_held(ahead))
 
     async def register(self) -> None:
         """Write this process's row: before anything is claimed under its id (RUN-5a)."""

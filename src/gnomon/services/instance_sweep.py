@@ -27,7 +27,7 @@ Ended = list[tuple[str, int]]
 
 
 class InstanceSweep:
-    """Sweeps one database; any number of them may run at once."""
+    """Sweeps one database; any number of them may run at once. ``needed``: whether there is anything to look at."""
 
     def __init__(
         self,
@@ -36,12 +36,15 @@ class InstanceSweep:
         connections: Connections,
         heartbeat_timeout_seconds: float,
         calm_us: Callable[[], int | None],
+        *,
+        needed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._database = database
         self._signal = signal
         self._connections = connections
         self._timeout_us = round(heartbeat_timeout_seconds * SECOND)
         self._calm_us = calm_us
+        self._needed = needed
         self._ticks = 0
 
     async def tick(self) -> None:
@@ -49,7 +52,7 @@ class InstanceSweep:
         if self._ticks % _CLEAN_EVERY == 0:
             await self._database.write_guarded(lambda tx: instances.clean(tx, _FORGET_INSTANCES_US, BATCH))
         self._ticks += 1
-        if not await self._database.read(self._look):
+        if not self._needed() or not await self._database.look(self._look):
             return
         ended, changed = await self._database.write_guarded(self._sweep)
         for instance_id, epoch in ended:

@@ -75,7 +75,7 @@ class JobDispatcher:
 
     async def tick(self) -> float | None:
         """Do everything that is due; seconds until more is, or ``None`` where nothing is known to come."""
-        look = await self._database.read(_look)
+        look = await self._database.look(_look)
         if look.idle:  # the common tick reads once and writes nothing
             return look.wait()
         if not self._may_claim():
@@ -90,7 +90,7 @@ class JobDispatcher:
             moved += await self._settle_waiting()
         if moved:
             self._wakeup.notify()
-        look = await self._database.read(_look)
+        look = await self._database.look(_look)
         return look.wait() if look.idle else HELD_SECONDS
 
     async def _fire(self) -> tuple[int, int]:

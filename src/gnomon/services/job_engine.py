@@ -6,6 +6,7 @@ As ``engine``, it knows no settings and no edge; the connections are the process
 from collections.abc import Callable
 
 from gnomon.ports.telemetry import TriggerCounts
+from gnomon.services.agenda import next_delivery, next_job
 from gnomon.services.connections import Connections
 from gnomon.services.job_dispatcher import JobDispatcher
 from gnomon.services.loop import Errand
@@ -57,7 +58,8 @@ class JobEngine:
 
     def errands(self, tick_seconds: float, *, dispatches: bool) -> tuple[Errand, ...]:
         """What ticks beside the engine: the delivery wherever connections are held, the jobs where it dispatches."""
-        delivery = Errand("trigger", self.delivery.tick, tick_seconds)
+        delivery = Errand("trigger", self.delivery.tick, tick_seconds, due_at=next_delivery)
         if not dispatches:
             return (delivery,)
-        return (Errand("jobs", self.dispatcher.tick, tick_seconds, begins=True), delivery)
+        jobs = Errand("jobs", self.dispatcher.tick, tick_seconds, begins=True, due_at=next_job)
+        return jobs, delivery

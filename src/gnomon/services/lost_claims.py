@@ -43,6 +43,11 @@ class LostClaims:
         """Nothing was sent under this claim, and giving it back failed: it is done at the next settling."""
         self._held.add((run_id, fence))
 
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to settle."""
+        return bool(self._ids or self._held)
+
     async def settle(self) -> None:
         """Read back what is in doubt and give back what was taken.
 

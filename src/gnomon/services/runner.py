@@ -68,7 +68,7 @@ class Runner:
         self._reports = reports
         self._process_id = process_id
         self._grace = kill_grace_seconds
-        self._lost_claims = LostClaims(database, clock, process_id, wakeup)
+        self.lost_claims = LostClaims(database, clock, process_id, wakeup)
         self._share = places.share(wakeup.wake)
         self._works: dict[str, Work] = {}
         self._deadlines = Deadlines()
@@ -163,7 +163,7 @@ class Runner:
                 "giveback", self._database.write_guarded, lambda tx: give_back(tx, self._process_id, held)
             )
         except Unavailable as error:
-            self._lost_claims.left(*held[0])
+            self.lost_claims.left(*held[0])
             _log.warning("give_back_delayed", run_id=work.grant.run_id, error=error.message)
         finally:
             self._forget(work)
@@ -173,7 +173,7 @@ class Runner:
         """Fill the free places from the queue; seconds until the next run may be claimed."""
         if not self._renewal.alive():
             return NOT_YET_SECONDS
-        await self._lost_claims.settle()
+        await self.lost_claims.settle()
         left = False
         while True:
             try:
@@ -208,7 +208,7 @@ class Runner:
         try:
             return await failpoints.through("take", self._database.write_guarded, work)
         except Unavailable as error:
-            self._lost_claims.doubt(claim_id, error)
+            self.lost_claims.doubt(claim_id, error)
             raise
 
     async def _work(self, work: Work) -> None:

@@ -15,6 +15,7 @@ from gnomon.domain.instants import SECOND
 from gnomon.domain.task import TaskStatus
 from gnomon.ports.wakeup import Wakeup
 from gnomon.stores import audit, tasks
+from gnomon.stores.agenda import Ahead
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Database, Row, Tx
 
@@ -56,6 +57,10 @@ class TaskSweep:
         self._calm_us = calm_us
         self._jumped = jumped
         self.depths: dict[str, int] = {}
+
+    def needed(self, ahead: Ahead) -> bool:
+        """Whether there is a claim to look at, or a depth that is not zero or was not."""
+        return ahead.lock_until is not None or ahead.claimable_role is not None or bool(self.depths)
 
     async def tick(self) -> float | None:
         """One sweep, and in how many seconds the next claim ends that nobody renews; ``None`` where none is held."""

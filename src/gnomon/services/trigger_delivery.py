@@ -59,7 +59,7 @@ class TriggerDelivery:
             self._ended = False
             await self._sweep.tick()
         while True:
-            found, awaited = await self._database.read(self._look)
+            found, awaited = await self._database.look(self._look)
             late = [held for held, age_us in awaited if age_us >= _BOUND_US]
             if late:
                 await self._give_up(late)

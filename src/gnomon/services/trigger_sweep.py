@@ -13,6 +13,7 @@ from gnomon.domain.trigger import TriggerReason
 from gnomon.ports.wakeup import Wakeup
 from gnomon.services.trigger_returns import Returned, fail, let_go
 from gnomon.stores import triggers
+from gnomon.stores.agenda import Ahead
 from gnomon.stores.database import Database, Tx
 from gnomon.stores.triggers import Held
 
@@ -40,11 +41,16 @@ class TriggerSweep:
         self._lost_us = round(heartbeat_timeout_seconds * SECOND)
         self._calm_us = calm_us
 
+    @staticmethod
+    def needed(ahead: Ahead) -> bool:
+        """Whether an instance has a trigger at all."""
+        return ahead.trigger_held is not None
+
     async def tick(self) -> Returned:
         """One sweep, in bounded batches; the common one reads twice and writes nothing."""
         swept = Returned()
         while True:
-            adrift, forlorn = await self._database.read(self._look)
+            adrift, forlorn = await self._database.look(self._look)
             if not adrift and not forlorn:
                 return swept
             batch = await self._database.write_guarded(lambda tx: self._sweep(tx, adrift, forlorn))  # noqa: B023

@@ -21,8 +21,9 @@ from gnomon.ports.clock import Clock
 from gnomon.runtimes.table import RuntimeTable, runtime_table
 from gnomon.runtimes.warden import kill
 from gnomon.services import dedup
+from gnomon.services.agenda import Agenda, Chore, pause_over
 from gnomon.services.connections import Connections
-from gnomon.services.engine import Chore, Engine, Pace
+from gnomon.services.engine import Engine, Pace
 from gnomon.services.job_engine import JobEngine
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
@@ -34,7 +35,7 @@ from gnomon.settings import Settings
 from gnomon.wiring.center import Center
 from gnomon.wiring.databases import Link, is_made, migrate, open_link, prepare
 from gnomon.wiring.mcp import mount
-from gnomon.wiring.parts import Parts
+from gnomon.wiring.parts import Parts, Pushed
 from gnomon.wiring.pushed import build_pushed, open_door
 from gnomon.wiring.services import build_services
 
@@ -70,7 +71,8 @@ async def open_center(
     pausing = Pausing(database=database, signal=signal)
     board = _board(settings, link, lambda: engine)
     process_id = mint.process()
-    pushed = build_pushed(settings, link, mint, clock, runtimes, process_id, lambda: engine)
+    agenda = Agenda(database, clock, process_id, pace.tick_seconds)
+    pushed = build_pushed(settings, link, mint, clock, runtimes, process_id, agenda, lambda: engine)
     job_engine = _jobs(settings, link, mint, pushed.connections, process_id, lambda: engine)
     engine = Engine(
         database=database,
@@ -85,10 +87,11 @@ async def open_center(
         dispatch=dispatches,
         work=settings.works if work is None else work,
         chores=(
-            *(pausing.resume_due, board.tick, *pushed.chores, job_engine.sweep.tick),
+            *_sweeping(agenda, pausing, board, pushed, job_engine),
             *_cleaning(settings, link, lambda: engine),
         ),
         errands=(*pushed.errands, *job_engine.errands(settings.tick_seconds, dispatches=dispatches)),
+        agenda=agenda,
     )
     parts = Parts(
         settings, clock, entropy, mint, link, engine, pausing, pushed, job_engine, dispatches=dispatches
@@ -136,6 +139,18 @@ def _jobs(  # noqa: PLR0917 - the parts of a process, each of its own kind
         heartbeat_timeout_seconds=settings.heartbeat_timeout_seconds,
         may_claim=lambda: engine().renewal.alive(),  # noqa: PLW0108 - it is not there yet
         calm_us=lambda: engine().guard.calm_us(),  # noqa: PLW0108 - likewise
+    )
+
+
+def _sweeping(
+    agenda: Agenda, pausing: Pausing, board: TaskSweep, pushed: Pushed, job_engine: JobEngine
+) -> tuple[Chore, ...]:
+    """What takes from those who are gone, and ends pauses: each where there is something for it."""
+    return (
+        agenda.when(pause_over, pausing.resume_due),
+        agenda.when(board.needed, board.tick),
+        *pushed.chores,
+        agenda.when(job_engine.sweep.needed, job_engine.sweep.tick),
     )
 
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from gnomon.ports.clock import Clock, Entropy
+from gnomon.services.agenda import Chore
 from gnomon.services.connections import Connections
-from gnomon.services.engine import Chore, Engine
+from gnomon.services.engine import Engine
 from gnomon.services.instances import Instances
 from gnomon.services.job_engine import JobEngine
 from gnomon.services.loop import Errand

@@ -13,6 +13,7 @@ from gnomon.edges.ws import connect
 from gnomon.ports.clock import Clock
 from gnomon.runtimes.role import RoleTargets
 from gnomon.runtimes.table import RuntimeTable
+from gnomon.services.agenda import Agenda, instances_there
 from gnomon.services.connections import Connections
 from gnomon.services.delivery import Delivery
 from gnomon.services.engine import Engine
@@ -34,6 +35,7 @@ def build_pushed(  # noqa: PLR0917 - the parts of a process, each of its own kin
     clock: Clock,
     runtimes: RuntimeTable,
     process_id: str,
+    agenda: Agenda,
     engine: Callable[[], Engine],
 ) -> Pushed:
     """Everything that pushes; ``engine`` is made after it. The runtime ``role`` is put into ``runtimes``."""
@@ -59,6 +61,7 @@ def build_pushed(  # noqa: PLR0917 - the parts of a process, each of its own kin
         connections,
         settings.heartbeat_timeout_seconds,
         lambda: engine().guard.calm_us(),  # noqa: PLW0108 - it is not there yet
+        needed=lambda: agenda.shows(instances_there),
     )
     tick = settings.tick_seconds
     return Pushed(

@@ -56,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a claim whose answer was lost is asked for",
         "services/dispatcher.py",
-        "            self._lost_claims.doubt(claim_id, error)\n",
+        "            self.lost_claims.doubt(claim_id, error)\n",
         "",
         _FOUND + "test_a_slot_s_claim_whose_answer_was_lost_is_asked_for",
     ),
@@ -154,7 +154,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a give-back that failed is made up for",
         "services/runner.py",
-        "            self._lost_claims.left(*held[0])\n",
+        "            self.lost_claims.left(*held[0])\n",
         "",
         _CHAOS + "test_a_give_back_that_fails_is_made_up_for",
     ),
