@@ -12,9 +12,11 @@ run one after the other over the same rows. How the rows get in is the engine's 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gnomon.domain.lease import LEASE_SECONDS_SQL
@@ -62,8 +64,9 @@ def picker(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple[Any, .
     return lambda given: tuple(given[name] for name in names)
 
 
+@cache
 def load(engine: str) -> Mapping[str, Query]:
-    """All named queries as ``engine`` (``sqlite`` or ``postgres``) reads them."""
+    """All named queries as ``engine`` (``sqlite`` or ``postgres``) reads them, read once in a process."""
     found: dict[str, Query] = {}
     here = files("gnomon.stores")
     for folder in (here / "sql", here / engine / "sql"):
@@ -71,7 +74,7 @@ def load(engine: str) -> Mapping[str, Query]:
             for file in sorted(folder.iterdir(), key=lambda f: f.name):
                 if file.name.endswith(".sql"):
                     found.update(_parse(file, engine))
-    return found
+    return MappingProxyType(found)
 
 
 def _parse(file: Traversable, engine: str) -> dict[str, Query]:

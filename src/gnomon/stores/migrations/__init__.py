@@ -5,7 +5,9 @@ A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that engine 
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from gnomon.domain.errors import UnusableDatabase
@@ -32,18 +34,19 @@ class Migration:
     checksum: str
 
 
-def load(engine: str) -> list[Migration]:
-    """All migrations for ``engine``, in order."""
+@cache
+def load(engine: str) -> Sequence[Migration]:
+    """All migrations for ``engine``, in order, read once in a process."""
     found = []
     for file in files("gnomon.stores.migrations").iterdir():
         if file.name.endswith(".sql"):
             number, _, words = file.name.removesuffix(".sql").partition("_")
             text = _for_engine(file.read_text("utf-8"), engine)
             found.append(Migration(int(number), words, text, hashlib.sha256(text.encode()).hexdigest()[:16]))
-    return sorted(found, key=lambda migration: migration.number)
+    return tuple(sorted(found, key=lambda migration: migration.number))
 
 
-def pending(applied: dict[int, str], known: list[Migration]) -> list[Migration]:
+def pending(applied: dict[int, str], known: Sequence[Migration]) -> list[Migration]:
     """What is still to apply, given number and checksum of what was.
 
     Raises:

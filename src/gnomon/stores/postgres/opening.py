@@ -6,7 +6,7 @@ may open one database at once, behind a pooler too.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import asyncpg
 
@@ -101,7 +101,7 @@ async def _check_server(raw: Raw) -> None:
 
 
 async def _step(
-    raw: Raw, address: Address, known: list[migrations.Migration], migration: migrations.Migration
+    raw: Raw, address: Address, known: Sequence[migrations.Migration], migration: migrations.Migration
 ) -> bool:
     """One migration in its own transaction; false where it has been applied."""
     schema = address.schema

@@ -8,6 +8,7 @@ writes.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
+from functools import cache
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -110,9 +111,9 @@ class Catalogue:
     def __init__(self, queries: Mapping[str, Query], schema: str) -> None:
         self._qualified = _qualifier(schema)
         self.plain = {
-            name: Statement(query, self._qualified) for name, query in queries.items() if not query.rows
+            name: _plain(query, self._qualified) for name, query in queries.items() if not query.rows
         }
-        self.sets = {name: SetStatement(query) for name, query in queries.items() if query.rows}
+        self.sets = {name: _set(query) for name, query in queries.items() if query.rows}
         self._together: dict[tuple[tuple[str, Part], ...], str] = {}
 
     def together(self, put_off: Sequence[PutOff]) -> str:
@@ -122,6 +123,11 @@ class Catalogue:
         if text is None:
             text = self._together[names] = self._qualified(_combined(put_off))
         return text
+
+
+# the text of a query is the same for each database with the same schema
+_plain = cache(Statement)
+_set = cache(SetStatement)
 
 
 def _combined(put_off: Sequence[PutOff]) -> str:
@@ -136,6 +142,7 @@ def _combined(put_off: Sequence[PutOff]) -> str:
     return f"WITH {first} {steps[-1]}" if first else steps[-1]
 
 
+@cache
 def _qualifier(schema: str) -> Qualifier:
     """What puts the schema before the tables and functions that the migrations make."""
     made = [migration.text for migration in migrations.load("postgres")]

@@ -6,6 +6,7 @@ Knows no threads; ``database.py`` gives each connection its own.
 import json
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from threading import Event
 from typing import Any, TypeVar
@@ -122,13 +123,18 @@ class SetStatement:
         return PARAMETER.sub(lambda match: f"(given.value ->> {places[match.group(1)]})", text)
 
 
+# the text of a query is the same for each connection
+_statement = cache(_Statement)
+_set_statement = cache(SetStatement)
+
+
 class Connection:
     """Implements ``stores.database.Tx`` on one apsw connection; no method of it ever suspends."""
 
     def __init__(self, raw: apsw.Connection, queries: Mapping[str, Query], clock: Clock) -> None:
         self._raw = raw
-        self._statements = {name: _Statement(query) for name, query in queries.items() if not query.rows}
-        self._sets = {name: SetStatement(query) for name, query in queries.items() if query.rows}
+        self._statements = {name: _statement(query) for name, query in queries.items() if not query.rows}
+        self._sets = {name: _set_statement(query) for name, query in queries.items() if query.rows}
         self._clock = clock
         self._columns: dict[str, tuple[str, ...]] = {}
 

@@ -6,7 +6,7 @@ read-only one, one on a network file system (OPS-1).
 
 import os
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from threading import Event
 
@@ -186,7 +186,7 @@ def _switch_to_wal(connection: Connection, clock: Clock) -> None:
 
 
 def _step(
-    connection: Connection, known: list[migrations.Migration], migration: migrations.Migration
+    connection: Connection, known: Sequence[migrations.Migration], migration: migrations.Migration
 ) -> Callable[[Tx], Awaitable[bool]]:
     """One migration inside its own transaction; false where another process was first."""
 
