@@ -2,7 +2,7 @@
 
 A transport that is closed waits until what it holds is taken; a peer that stands still never takes it. So who answers no
 ping, does not finish the closing handshake, or is cut off by the application (``extensions["gnomon.abort"]``) is aborted.
-And ``extensions["gnomon.write"]`` writes a message at once where nothing has to wait.
+Whoever says what no WebSocket may is told so before its end, and is no error of ours in the log. And ``extensions["gnomon.write"]`` writes a message at once where nothing has to wait.
 """
 
 from functools import lru_cache
@@ -40,9 +40,32 @@ class SocketProtocol(WebSocketsSansIOProtocol):
         super().keepalive_timeout()
         self.transport.abort()
 
+    def send_receive_event_to_app(self) -> None:
+        """As the library, but that a text which is no UTF-8 is its sender's fault, and no error of ours."""
+        if self.curr_msg_data_type == "text" and not self.close_sent and not _is_text(self.frames):
+            self.frames = []
+            self.conn.fail(1007, "a text has to be UTF-8")
+            self.handle_parser_exception()
+        else:
+            super().send_receive_event_to_app()
+
+    def handle_parser_exception(self) -> None:
+        """Say why it ends, and wait for the peer to take that: a socket closed with unread bytes takes the word with it."""
+        if self.close_sent:  # what still comes is read away
+            return
+        assert self.conn.close_sent is not None
+        code, reason = self.conn.close_sent.code, self.conn.close_sent.reason
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        self.stop_keepalive()
+        self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
+
     async def send(self, message: Any) -> None:
-        """As the library, but that the wait for the peer's half of a close has a real end."""
+        """As the library, but that a refusal is an answer, and the wait for the peer's half of a close has a real end."""
         await super().send(message)
+        if message["type"] == "websocket.http.response.body" and self.close_sent:
+            self.handshake_complete = True
         if self.close_timer is not None:
             self.close_timer.cancel()
             self.close_timer = self.loop.call_later(self.close_timeout, self.transport.abort)
@@ -52,3 +75,14 @@ class SocketProtocol(WebSocketsSansIOProtocol):
 def _framed(text: str) -> bytes:
     """A server's frames are not masked, so what goes to many is framed once."""
     return Frame(Opcode.TEXT, text.encode()).serialize(mask=False)
+
+
+def _is_text(frames: list[bytes]) -> bool:
+    data = frames[0] if len(frames) == 1 else b"".join(frames)
+    if data.isascii():  # as nearly all are, which is seen without decoding them twice
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -81,8 +81,8 @@ def open_door(app: FastAPI, services: Services, parts: Parts, registry: Collecto
     pushed = parts.pushed
     registry.register(ConnectionCollector(pushed.connections.__len__))
     app.state.connections = pushed.connections
-    app.router.routes.append(
-        connect.route(
+    app.router.routes.extend(
+        connect.routes(
             api_keys=services.api_keys,
             connections=pushed.connections,
             instances=pushed.instances,

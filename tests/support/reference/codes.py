@@ -107,6 +107,7 @@ MEANINGS = {
     "unavailable": "try again later; nothing was lost",
     "unknown_type": "there is no frame of this type, or none that an instance says",
     "unsupported_media_type": "the body must be JSON",
+    "upgrade_required": "a plain request to the address of a WebSocket",
     "unusable_database": "the database can't be used; detail says why and what to do",
 }
 

@@ -38,6 +38,7 @@ _BY_CODE = {
     "not_acceptable": 406,
     "body_too_large": 413,
     "unsupported_media_type": 415,
+    "upgrade_required": 426,
     "rate_limited": 429,
     "over_quota": 429,
     "over_budget": 429,
@@ -115,6 +116,8 @@ def response(body: dict[str, Any], headers: Mapping[str, str] | None = None) -> 
     sent = dict(headers or {})
     if status == 401:
         sent.setdefault("WWW-Authenticate", "Bearer")
+    if status == 426:  # RFC 9110, 15.5.22
+        sent |= {"Upgrade": "websocket", "Connection": "Upgrade"}
     if status == 503 or body["code"] == "idempotency_key_in_use":
         sent.setdefault("Retry-After", str(RETRY_SECONDS))
     if "retry_after_seconds" in body:

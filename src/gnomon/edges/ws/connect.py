@@ -1,8 +1,11 @@
 """The route of instances, ``/v1/connect``: a handshake, then a conversation (CONTRACT, "WebSocket")."""
 
-from starlette.routing import WebSocketRoute
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from gnomon.domain.errors import Invalid
 from gnomon.edges.ws.conversation import Conversation
 from gnomon.edges.ws.handshake import Problem, greet
 from gnomon.edges.ws.socket import Socket
@@ -14,7 +17,7 @@ from gnomon.services.instances import Instances
 PATH = "/v1/connect"
 
 
-def route(
+def routes(
     *,
     api_keys: ApiKeys,
     connections: Connections,
@@ -24,8 +27,11 @@ def route(
     heartbeat_seconds: float,
     heartbeat_timeout_seconds: float,
     problem: Problem,
-) -> WebSocketRoute:
-    """The route; the heartbeat's seconds are what instances are told, ``problem`` how a refusal looks over HTTP."""
+) -> tuple[BaseRoute, ...]:
+    """The route, and what a plain request to it gets.
+
+    The heartbeat's seconds are what instances are told, ``problem`` how a refusal looks over HTTP.
+    """
 
     async def connect(websocket: WebSocket) -> None:
         websocket.state.request_id = f"req_{entropy.bits(80):020x}"
@@ -42,4 +48,13 @@ def route(
             heartbeat_timeout_seconds=heartbeat_timeout_seconds,
         ).run()
 
-    return WebSocketRoute(PATH, connect)
+    return WebSocketRoute(PATH, connect), Route(PATH, _plain, methods=None)
+
+
+async def _plain(_: Request) -> Response:
+    """Not an upgrade: a person with a browser, a script with the wrong client, a proxy that drops the header."""
+    raise Invalid(
+        f"{PATH} is a WebSocket: connect with ws:// or wss:// and a WebSocket client, or let gnomon work do it; behind a "
+        f"proxy, have it pass on Upgrade and Connection. {PATH}/schema has the frames.",
+        code="upgrade_required",
+    )

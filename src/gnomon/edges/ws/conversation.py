@@ -22,6 +22,7 @@ from gnomon.services.connections import Connections
 from gnomon.services.instances import Instances
 
 HELLO_SECONDS = 10.0
+_HELLO_FIRST = 'The first frame is hello: {"type": "hello", "role": …, "instance": …}.'
 MOST_ERRORS = 50  # one after the other
 _GOODBYE = frozenset({1000, 1001})
 _NO_CODE = 1005
@@ -90,7 +91,7 @@ class Conversation:
                     if frame is None:
                         continue
                     if frame["type"] != "hello":
-                        self._refuse(Invalid("The first frame is hello.", code="hello_first"), frame)
+                        self._refuse(Invalid(_HELLO_FIRST, code="hello_first"), frame)
                         continue
                     bound.reschedule(None)  # how long the database takes is not the instance's fault
                     return await self._welcome(frame)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from gnomon.domain.errors import Fault, Invalid
 
@@ -239,9 +240,41 @@ def read(value: Any) -> dict[str, Any]:
         return model.model_validate(value).model_dump()
     except ValidationError as error:
         raise Invalid(
-            [Fault(".".join(str(part) for part in each["loc"]), each["msg"]) for each in error.errors()],
+            [Fault(_field(each["loc"]), _in_words(each)) for each in error.errors()],
             code="invalid_frame",
         ) from None
+
+
+def _field(where: tuple[int | str, ...]) -> str:
+    """Where a fault is, without the name of the shape that was tried."""
+    return ".".join(
+        str(part) for part in where if part != "InFlight" and not str(part).startswith("constrained")
+    )
+
+
+def _in_words(fault: ErrorDetails) -> str:
+    """What is wrong with a field, said as it is of a field of a body."""
+    words = _WORDS.get(fault["type"])
+    return fault["msg"] if words is None else words.format(**fault.get("ctx") or {})
+
+
+_WORDS = {
+    "missing": "is required",
+    "literal_error": "must be one of {expected}",
+    "string_pattern_mismatch": "must be lower-case letters, digits, - and _, at most 64, the first and last none of - and _",
+    "string_too_short": "must have at least {min_length:,} character",
+    "string_too_long": "must have at most {max_length:,} characters",
+    "greater_than_equal": "must be at least {ge:,}",
+    "less_than_equal": "must be at most {le:,}",
+    "too_long": "must have at most {max_length:,} items",
+    "string_type": "must be a text",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "model_type": "must be an object",
+}
 
 
 def schema() -> dict[str, Any]:
