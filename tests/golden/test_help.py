@@ -27,7 +27,7 @@ ALL = list(commands(typer.main.get_command(build()), ()))
 def test_help_is_as_it_was(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"COLUMNS": "80", "TERMINAL_WIDTH": "80", "NO_COLOR": "1", "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
-    for name in ("GNOMON_URL", "GNOMON_KEY", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
+    for name in ("GNOMON_URL", "GNOMON_API_KEY", "GNOMON_KEY", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
         monkeypatch.delenv(name, raising=False)
     result = CliRunner().invoke(build(), [*words, "--help"], prog_name="gnomon")
     assert result.exit_code == 0

@@ -143,7 +143,7 @@ def problem_of(answer: httpx2.Response, place: str, *, local: bool = False) -> d
     if not isinstance(problem, dict) or "detail" not in problem | {"detail": problem.get("title")}:
         return {"detail": f"{place} answered {answer.status_code}, and not as Gnomon does."}
     if answer.status_code == 401 and not local:
-        problem["detail"] = f"{problem.get('detail')} Name a key with GNOMON_KEY or --key."
+        problem["detail"] = f"{problem.get('detail')} Name a key with GNOMON_API_KEY or --key."
     return problem
 
 

@@ -85,9 +85,10 @@ Url = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
+KEY_NAMES = ["GNOMON_API_KEY", "GNOMON_KEY"]  # the first that is there, as in the client
 Key = Annotated[
     str | None,
-    typer.Option("--key", envvar="GNOMON_KEY", help="The API key for that server.", rich_help_panel=PANEL),
+    typer.Option("--key", envvar=KEY_NAMES, help="The API key for that server.", rich_help_panel=PANEL),
 ]
 
 

@@ -154,7 +154,7 @@ def _config(url: str | None, role: str | None, instance: str | None, scope: list
         entry: dict[str, Any] = {
             "type": "http",
             "url": f"{place_of(url)}/mcp",
-            "headers": {"Authorization": "Bearer ${GNOMON_KEY}"},
+            "headers": {"Authorization": "Bearer ${GNOMON_API_KEY}"},
         }
     else:
         from gnomon.settings import load

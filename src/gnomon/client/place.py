@@ -1,6 +1,6 @@
 """Where the server is and what opens it: arguments over ``GNOMON_URL`` and ``GNOMON_API_KEY`` of the environment.
 
-The command line's ``GNOMON_KEY`` is read where there is no ``GNOMON_API_KEY``. Nothing here is ever printed: the key
+Its short name ``GNOMON_KEY`` is read where there is no ``GNOMON_API_KEY``. Nothing here is ever printed: the key
 stays out of every text, a ``repr`` included.
 """
 

@@ -349,6 +349,9 @@ def test_a_wrong_key_is_refused_with_the_way_out(tmp_path: Path) -> None:
         for env in ({}, {"GNOMON_KEY": "nonsense"}):
             found = asked(**env)
             assert found.returncode == 1
-            assert "Name a key with GNOMON_KEY or --key." in found.stderr
-        assert asked(GNOMON_KEY=server.started["key"]).returncode == 0
+            assert "Name a key with GNOMON_API_KEY or --key." in found.stderr
+        for name in ("GNOMON_API_KEY", "GNOMON_KEY"):
+            assert asked(**{name: server.started["key"]}).returncode == 0
+        both = {"GNOMON_API_KEY": server.started["key"], "GNOMON_KEY": "nonsense"}
+        assert asked(**both).returncode == 0  # as in the client: the long name stands over the short one
         server.stop()

@@ -22,7 +22,8 @@ def cli_page() -> str:
         "honoured.",
         "",
         "Commands that ask the API open the database of the [settings](settings.md) themselves, whether or not a server",
-        "runs on it; with `--url` and `--key` (`GNOMON_URL`, `GNOMON_KEY`) they ask that server instead.",
+        "runs on it; with `--url` and `--key` (`GNOMON_URL`, `GNOMON_API_KEY`) they ask that server instead.",
+        "Where there is no `GNOMON_API_KEY`, `GNOMON_KEY` is read.",
     ]
     for path, command in _commands(root, "gnomon"):
         lines += ["", f"## {path}", "", *_described(command)]

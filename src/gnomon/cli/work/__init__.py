@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnomon.cli.command import Exit, Failed, Usage, local
+from gnomon.cli.command import KEY_NAMES, Exit, Failed, Usage, local
 from gnomon.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gnomon.client import ClientError
     from gnomon.client.place import Place
 
-_KEYS = ["GNOMON_API_KEY", "GNOMON_KEY"]
 _PATIENCE_SECONDS = 10.0
 
 
@@ -35,7 +34,7 @@ def work(
     url: Annotated[
         str | None, typer.Option(envvar="GNOMON_URL", help="The server.", show_default="this machine's")
     ] = None,
-    key: Annotated[str | None, typer.Option(envvar=_KEYS, help="The API key for it.")] = None,
+    key: Annotated[str | None, typer.Option(envvar=KEY_NAMES, help="The API key for it.")] = None,
     most: Annotated[int, typer.Option("--max", min=1, max=1_000, help="How many at once.")] = 1,
     once: Annotated[
         bool, typer.Option("--once", help="Do one task, if there is one, and end; take no pushes.")
