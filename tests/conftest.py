@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from gnomon.services.mint import Mint
@@ -17,7 +18,7 @@ from gnomon.services.signal import Signal
 from gnomon.stores.database import Database
 from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.testing.clock import FrozenClock, SeededEntropy
-from support.databases import START, open_database
+from support.databases import START, open_database, powered
 from support.long import LONG
 
 if TYPE_CHECKING:  # whoever runs tests without a server pays for no driver
@@ -87,6 +88,28 @@ def pytest_terminal_summary(
     if total:
         told = ", ".join(f"{name} {count}" for name, count in sorted(total.items()))
         terminalreporter.write_line(f"with --seed {config.getoption('--seed')}: {told}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def unsynced() -> Iterator[None]:
+    """Processes die in tests, the machine does not: a commit waits for no disk, which takes ten times as long."""
+    with powered("PRAGMA synchronous=OFF"):
+        yield
+
+
+@pytest.fixture
+def synced(unsynced: None) -> Iterator[None]:
+    """Connections are opened with the product's pragmas and no other."""
+    with powered():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_tracebacks() -> None:
+    """Where the product has not set up its logs, a traceback is not laid out in colours: half a second each."""
+    renderer = structlog.get_config()["processors"][-1]
+    assert isinstance(renderer, structlog.dev.ConsoleRenderer)
+    renderer.exception_formatter = structlog.dev.plain_traceback
 
 
 @pytest.fixture(scope="session")

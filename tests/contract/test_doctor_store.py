@@ -78,6 +78,7 @@ async def test_keys_that_end_within_a_while_are_read(database: Database) -> None
     assert await ids(database, lambda tx: doctor.keys_ending(tx, 2 * DAY)) == ["key_1"]
 
 
+@pytest.mark.usefixtures("synced")
 async def test_the_settings_that_promises_stand_on_are_told(database: Database) -> None:
     """OPS-1: those in force for this very connection."""
     found = await database.read(doctor.settings)

@@ -297,6 +297,7 @@ async def test_a_database_that_may_forget_is_told(
     assert {finding.kind for finding in found} <= {Kind.DATABASE_UNSAFE}
 
 
+@pytest.mark.usefixtures("synced")
 async def test_the_settings_of_the_engine_itself_are_read(practice: Practice) -> None:
     """OPS-1: a file of ours is safe by the way it is opened; the tests' own server is set to forget."""
     found = [finding.where.id for finding in await practice.look(settings=True)]

@@ -36,6 +36,7 @@ def locked(path: Path) -> apsw.Connection:
 # --- how the file is opened -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("synced")
 @pytest.mark.parametrize(
     ("pragma", "value"),
     [("synchronous", 2), ("journal_mode", "wal"), ("recursive_triggers", 1), ("foreign_keys", 0)],

@@ -2,15 +2,29 @@
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
+from gnomon.stores.sqlite import connection
 from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.stores.sqlite.opening import prepare
 from gnomon.testing.clock import FrozenClock
 
 START = datetime(2026, 11, 29, 9, 0, tzinfo=UTC)
+
+
+PRAGMAS = connection._PRAGMAS
+
+
+@contextmanager
+def powered(*more: str) -> Iterator[None]:
+    """Connections opened in it have the product's pragmas and ``more``."""
+    with patch.object(connection, "_PRAGMAS", (*PRAGMAS, *more)):
+        yield
 
 
 @cache
