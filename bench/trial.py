@@ -15,13 +15,16 @@ from typing import Any
 
 import uvloop
 
+from gnomon import wiring
 from gnomon.adapters.clock import SystemClock, SystemEntropy
 from gnomon.domain.ids import Kind, make_id
 from gnomon.runtimes.table import runtime_table
 from gnomon.services.engine import Engine, Pace
 from gnomon.services.mint import Mint
 from gnomon.services.signal import Signal
+from gnomon.settings import Settings
 from gnomon.stores.database import Tx
+from gnomon.stores.sqlite.connection import Connection
 from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.stores.sqlite.opening import prepare
 
@@ -40,12 +43,11 @@ SCHEDULE = """INSERT INTO schedules (
 
 
 class Counted:
-    """The product's own database, with its longest write and its statements counted."""
+    """The product's own database, with its longest write."""
 
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         self.longest = 0.0
-        self.writes = self.reads = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
@@ -55,16 +57,7 @@ class Counted:
         try:
             return await self._database.write(work)
         finally:
-            self.writes += 1
             self.longest = max(self.longest, time.perf_counter() - began)
-
-    async def read(self, work: Any) -> Any:
-        self.reads += 1
-        return await self._database.read(work)
-
-    async def look(self, work: Any) -> Any:
-        self.reads += 1
-        return await self._database.look(work)
 
 
 def newest_slot(now: int) -> int:
@@ -164,28 +157,26 @@ async def nothing_left(tx: Tx) -> bool:
 
 
 async def idle(path: Path, seconds: float) -> dict[str, float]:
-    counted = Counted(SqliteDatabase(path, SystemClock()))
-    engine = engine_over(counted, 100)
-    beats = 0
-    tick = engine.renewal._write
+    """The whole program but its sockets, with its stock settings: the transactions of all its connections."""
+    made, transaction = 0, Connection.transaction
 
-    async def count(*given: Any) -> Any:
-        nonlocal beats
-        beats += 1
-        return await tick(*given)
+    def counted(*given: Any) -> Any:
+        nonlocal made
+        made += 1
+        return transaction(*given)
 
-    engine.renewal._write = count  # type: ignore[method-assign, assignment]
-    await engine.start()
+    Connection.transaction = counted  # type: ignore[method-assign, assignment]
+    center = await wiring.open_center(Settings(database_url=f"sqlite:///{path}"), dispatch=True, work=True)
+    await center.start()
     await asyncio.sleep(3)
-    counted.writes = counted.reads = beats = 0
+    made = 0
     before = resource.getrusage(resource.RUSAGE_SELF)
     await asyncio.sleep(seconds)
     after = resource.getrusage(resource.RUSAGE_SELF)
-    transactions = counted.writes + counted.reads + beats
+    transactions = made
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    await engine.drain()
-    await engine.stop()
-    await counted.close()
+    await center.drain()
+    await center.stop()
     return {"transactions_a_minute": transactions * 60 / seconds, "cpu_percent": cpu / seconds * 100}
 
 

@@ -16,6 +16,7 @@ from gnomon.domain.errors import GnomonError
 from gnomon.domain.instants import SECOND
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
+from gnomon.services.clock_guard import JUMP_SECONDS
 from gnomon.stores import processes, runs
 from gnomon.stores.database import Database, DirectDatabase, Tx
 
@@ -23,6 +24,8 @@ _log = structlog.get_logger()
 # How often the deadlines are looked at, whatever else happens, and how soon another process's commit is noticed.
 _LOOK_SECONDS = 0.25
 _AGAIN_SECONDS = 1.0  # until a heartbeat that failed is tried again
+# A process that holds nothing beats that much less often, and at least so often within the timeout: nobody waits for it
+_REST, _RESTING_BEATS = 3, 4
 # The longest wait for the write lock: this thread must look at the deadlines again before the least margin is over.
 _PATIENCE_SECONDS = 5.0
 
@@ -86,7 +89,12 @@ class Renewal:
         self._whole_since = (
             self._beat_at
         )  # no gap between heartbeats since, in which others may have taken runs
-        self._next_beat = self._beat_at + heartbeat_seconds
+        self._resting_every = max(
+            heartbeat_seconds, min(_REST * heartbeat_seconds, heartbeat_timeout_seconds / _RESTING_BEATS)
+        )
+        self._asked_at = self._beat_at  # when a heartbeat was last tried
+        self._offset_then = self._offset()
+        self._failed = False
         self._thread: Thread | None = None
 
     def start(self) -> None:
@@ -177,19 +185,32 @@ class Renewal:
         with self._lock:
             known = list(self._holds.values())
         due = [hold for hold in known if now >= hold.sent_at + min(hold.lease_seconds / 3, 3_600)]
-        if now < self._next_beat and not due and self.alive():
+        offset = self._offset()
+        was_set = abs(offset - self._offset_then) > JUMP_SECONDS
+        at_rest = now < self._asked_at + self._pause(holds=bool(known))
+        if at_rest and not due and not was_set and self.alive():
             return
-        self._next_beat = now + self._every
+        self._asked_at, self._offset_then, self._failed = now, offset, False
         write = database.write if known else database.write_one
         try:
             alive, renewed, held = failpoints.directly("renew", write, lambda tx: self._write(tx, due, known))
         except GnomonError as error:
             _log.warning("heartbeat_failed", error=error.message)
-            self._next_beat = now + min(self._every, _AGAIN_SECONDS)
+            self._failed = True
         else:
             self._beaten(now, alive=alive)
             self._compare(now, known, renewed, held)
         self._fence_overdue()
+
+    def _offset(self) -> float:
+        """Of the machine's clock: whoever sees that it was set reads the database's at once (RUN-5b)."""
+        return self._clock.micros() / SECOND - self._clock.monotonic()
+
+    def _pause(self, *, holds: bool) -> float:
+        """Seconds between two heartbeats: whoever takes a run beats at once where it has rested."""
+        if self._failed:
+            return min(self._every, _AGAIN_SECONDS)
+        return self._every if holds else self._resting_every
 
     async def _write(
         self, tx: Tx, due: list[Hold], known: list[Hold]

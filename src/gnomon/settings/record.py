@@ -58,7 +58,11 @@ class Settings(BaseSettings):
         default=120, ge=1, le=86_400, description="How long a claimed task is held without being renewed."
     )
     heartbeat_seconds: float = Field(
-        default=10, ge=0.05, le=3_600, description="Between two heartbeats of a process or an instance."
+        default=10,
+        ge=0.05,
+        le=3_600,
+        description="Between two heartbeats of an instance, and of a process that holds a run; one that holds none waits "
+        "up to three times as long.",
     )
     heartbeat_timeout_seconds: float = Field(
         default=120,

@@ -7,6 +7,7 @@ _WATCHDOG = "tests/service/test_watchdog.py::"
 _FOUND = "tests/service/test_found_by_simulation.py::"
 _CHAOS = "tests/service/test_found_by_chaos.py::"
 _LATE = "tests/service/test_answers_that_come_late.py::"
+_AGENDA = "tests/service/test_agenda.py::"
 _RENEWAL = "services/renewal.py"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -59,6 +60,41 @@ MUTANTS: tuple[Mutant, ...] = (
         "            self.lost_claims.doubt(claim_id, error)\n",
         "",
         _FOUND + "test_a_slot_s_claim_whose_answer_was_lost_is_asked_for",
+    ),
+    Mutant(
+        "a claim in doubt is asked for although no slot lies ahead",
+        "services/engine.py",
+        "ahead.now if self.dispatcher.lost_claims.any else next_slot(ahead)",
+        "next_slot(ahead)",
+        _AGENDA + "test_a_claim_in_doubt_is_looked_after_although_nothing_lies_ahead[dispatch]",
+    ),
+    Mutant(
+        "a claim in doubt is asked for although no run lies ahead",
+        "services/engine.py",
+        "ahead.now if self.runner.lost_claims.any else next_run(ahead)",
+        "next_run(ahead)",
+        _AGENDA + "test_a_claim_in_doubt_is_looked_after_although_nothing_lies_ahead[run]",
+    ),
+    Mutant(
+        "a tick that failed is made again, whatever lies ahead",
+        "services/loop.py",
+        '                self._wanted_at = float("-inf")\n',
+        "",
+        _AGENDA + "test_a_loop_whose_tick_failed_ticks_again",
+    ),
+    Mutant(
+        "a clock that was set is read at once",
+        "services/renewal.py",
+        " and not was_set",
+        "",
+        "tests/service/test_resting.py::test_a_clock_that_was_set_is_read_at_once[600]",
+    ),
+    Mutant(
+        "whoever takes a run beats at once where it has rested",
+        "services/renewal.py",
+        "self._every if holds else self._resting_every",
+        "self._resting_every",
+        "tests/service/test_resting.py::test_whoever_takes_a_run_beats_at_once_where_it_has_rested",
     ),
     Mutant(
         "a claim that is not there yet is asked for again",
