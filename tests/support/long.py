@@ -45,8 +45,6 @@ LONG = (
     "tests/e2e/postgres/test_up.py::test_a_second_up_in_the_same_folder",
     "tests/e2e/postgres/test_up.py::test_two_processes_on_one_schema",
     "tests/e2e/client/test_instance.py::test_an_instance_that_is_given_up_stops_its_run",
-    # a claim that waits already when the push comes may still be answered; it was red once
-    "tests/e2e/client/test_work_pushed.py::test_no_task_is_claimed_while_pushes_fill_the_worker",
     "tests/e2e/client/test_work_pushed.py::test_a_killed_worker_takes_its_run_and_its_process_with_it",
     "tests/e2e/client/test_work.py::test_bad_usage_and_nobody_there",
     "tests/e2e/client/test_board.py::test_a_coroutine_that_blocks_does_not_starve_the_renewal",

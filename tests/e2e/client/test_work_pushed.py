@@ -110,13 +110,19 @@ def test_a_stopped_worker_lets_a_push_finish(server: Running, client: Client, tm
 def test_no_task_is_claimed_while_pushes_fill_the_worker(
     server: Running, client: Client, tmp_path: Path
 ) -> None:
+    """JOB-5: not by a claim that waited when the push came either; whoever else asks may have it."""
     script = 'touch $GNOMON_JOB.begun; [ -z "$GNOMON_JOB" ] || while [ ! -e go ]; do sleep 0.02; done'
     with working(server, tmp_path, "sh", "-c", script, role="full") as worker:
         job = a_job(client, "full")
         until((tmp_path / "full.begun").exists, "the command")
-        task_id = client.create_task("full", "Later")[0]["id"]
-        worker_is_full = the_trigger(client, job, "acknowledged")
-        assert client.task(task_id)["status"] == "backlog"
+        first = client.create_task("full", "For another")[0]["id"]
+        with client.claim("full", "another", wait_seconds=30) as held:
+            assert held is not None
+            assert held.task["id"] == first
+            held.report("done")
+        second = client.create_task("full", "Later")[0]["id"]
+        trigger = the_trigger(client, job, "acknowledged")
         (tmp_path / "go").touch()
-        worker.until("reported", trigger=worker_is_full["id"])
-        worker.until("reported", task=task_id, status="done")
+        worker.until("reported", trigger=trigger["id"])
+        assert not [event for event in worker.events if "task" in event]
+        worker.until("reported", task=second, status="done")

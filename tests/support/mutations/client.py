@@ -10,6 +10,7 @@ _SESSION = _UNIT + "test_session.py::"
 _BOARD = "tests/e2e/client/test_board.py::"
 _INSTANCE = "tests/e2e/client/test_instance.py::"
 _WORK = "tests/e2e/client/test_work.py::"
+_PUSHED = "tests/e2e/client/test_work_pushed.py::"
 _CLIENT = "client/session.py"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -152,5 +153,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "if not name.upper().startswith(OURS)",
         "if True",
         _WORK + "test_a_command_gets_the_workers_environment_but_no_key",
+    ),
+    Mutant(
+        "a push takes its room from a claim that waits",
+        "cli/work/worker.py",
+        "        self._crowded.set()\n",
+        "",
+        _PUSHED + "test_no_task_is_claimed_while_pushes_fill_the_worker",
     ),
 )

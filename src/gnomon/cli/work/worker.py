@@ -1,7 +1,7 @@
 """The worker itself: claims tasks, is pushed triggers and runs, has the command do them, drains (BRD-1 to BRD-3, JOB-4).
 
 One claim is asked for at a time, for as many tasks as there is room; what is pushed has the room of ``most`` too, and
-takes it from the claims. It knows nothing of the terminal: it tells what happens through ``Tell``.
+takes it from the claims, from one that waits as well. It knows nothing of the terminal: it tells what happens through ``Tell``.
 """
 
 import asyncio
@@ -54,6 +54,7 @@ class Worker:
         self._works: set[asyncio.Task[Any]] = set()
         self._ended = asyncio.Event()
         self._draining = asyncio.Event()
+        self._crowded = asyncio.Event()
         self._backoff = Backoff(first_seconds=0.5, longest_seconds=15)
         self._is_reached = False
         self.failed = 0
@@ -113,8 +114,8 @@ class Worker:
     async def _claim(self) -> None:
         failures = 0
         while not self._draining.is_set():
-            free = self._options.most - len(self._works)
-            if free <= 0:
+            free = self._room()
+            if not free:
                 await self._until_one_ends()
                 continue
             try:
@@ -139,27 +140,38 @@ class Worker:
                 return
 
     async def _wish(self, free: int) -> list[AsyncHeld]:
-        """Ask for tasks, and wait for some; when the worker drains meanwhile, what comes of it is given back."""
+        """Ask for tasks, and wait for some, until the worker drains or a push takes room that was asked for."""
         claim_id = new_key()
+        self._crowded.clear()
         # the first claim waits for nothing: whether there is a server at all is to be known soon
         wait = WAIT_SECONDS if self._is_reached and not self._options.once else 0
         most = 1 if self._options.once else free
         wish = asyncio.create_task(self._batch(most, wait, claim_id))
-        drained = asyncio.create_task(self._draining.wait())
-        await asyncio.wait({wish, drained}, return_when=asyncio.FIRST_COMPLETED)
-        drained.cancel()
-        if wish.done() and not self._draining.is_set():
+        ends = [asyncio.create_task(event.wait()) for event in (self._draining, self._crowded)]
+        await asyncio.wait({wish, *ends}, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
+        if wish.done() and not self._draining.is_set() and not self._crowded.is_set():
             return wish.result()
         wish.cancel()
         with suppress(asyncio.CancelledError, ClientError):
             for held in await wish:
                 held.stop()
-        with suppress(ClientError, TimeoutError):
+        return await self._withdraw(most, claim_id)
+
+    async def _withdraw(self, most: int, claim_id: str) -> list[AsyncHeld]:
+        """Ask for what a wish that was cancelled may have got; give back what there is no room for."""
+        try:
             async with asyncio.timeout(_GIVE_BACK_SECONDS):
-                # under the same name it gives what the cancelled wish may have got (RUN-5a)
-                for held in await self._batch(most, 0, claim_id):
-                    await _give_back(held)
-        return []
+                # under the same name it gives what it gave before (RUN-5a)
+                found = await self._batch(most, 0, claim_id)
+        except (ClientError, TimeoutError):
+            return []
+        while over := found[self._room() :]:  # another push may come while some are given back
+            found = found[: -len(over)]
+            why = "The worker was stopped" if self._draining.is_set() else "The worker was full"
+            await asyncio.gather(*(_give_back(held, why) for held in over))
+        return found
 
     async def _batch(self, most: int, wait_seconds: float, claim_id: str) -> list[AsyncHeld]:
         role, instance = self._options.role, self._options.instance
@@ -215,6 +227,7 @@ class Worker:
         work = asyncio.current_task()
         assert work is not None
         self._works.add(work)
+        self._crowded.set()
         of_job = {"job": what.variables["JOB"]} if what.kind == "trigger" else {}
         self._tell({"event": "begun", what.kind: what.id, **of_job})
         try:
@@ -231,6 +244,10 @@ class Worker:
         return outcome
 
     # room
+
+    def _room(self) -> int:
+        """How much more may begin."""
+        return 0 if self._draining.is_set() else max(0, self._options.most - len(self._works))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -250,11 +267,16 @@ class Worker:
             wait.cancel()
 
 
-async def _give_back(held: AsyncHeld) -> None:
-    """Put a task back that was not begun. What was said of it before stays readable."""
+async def _give_back(held: AsyncHeld, why: str) -> None:
+    """Put a task back that was not begun, or leave it to its lease. What was said of it before stays readable."""
     before = (held.last_report or {}).get("note")
-    note = "The worker was stopped before it began."
-    await held.report("backlog", note=note if before is None else f"{note} Before that: {before}")
+    note = f"{why} before it began."
+    try:
+        with suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(_GIVE_BACK_SECONDS):
+                await held.report("backlog", note=note if before is None else f"{note} Before that: {before}")
+    finally:
+        held.stop()
 
 
 def _nothing(text: str) -> None:
