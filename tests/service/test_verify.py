@@ -648,6 +648,9 @@ async def test_a_clock_that_jumped_is_told_and_no_order_is_demanded_then(lived: 
     await lived.damage(
         jump.replace("STALLED", "false"),
         "UPDATE runs SET finished_at = started_at - 1 WHERE status = 'succeeded'",
+        # left out as missed while the clock was ahead, and pushed when it came (casebook mis-08)
+        f"UPDATE triggers SET coalesced_first = {FIRST}, coalesced_last = {FIRST}, coalesced_count = 1 "
+        f"WHERE job_id = {PUSHED} AND nominal_fire_at = {LAST}",
         "UPDATE schedules SET in_flight_run_id = 'run_none' WHERE id = {plain}",
     )
     verified, found = await lived.judged()
