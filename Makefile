@@ -10,8 +10,11 @@ SEED ?= $(shell date +%s)
 # What is ours: programs that somebody tries beside it are not.
 CODE   := src tests bench
 
+# Where this is set, each of the hundreds of processes that the tests start compiles all of ours again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help up demo test check fmt docs bench sim chaos long mutants clean
+.PHONY: help up demo test check core fmt docs bench sim chaos long mutants clean
 
 help:                ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -40,8 +43,11 @@ CORE   := tests/unit/cadence tests/unit/domain
 COVER  := --cov=gnomon.cadence --cov=gnomon.domain --cov-branch --cov-fail-under=100 \
           --cov-report=term-missing:skip-covered
 
-test: check               ## everything: check, then every test
-	$(BIN)/pytest -n 2 $(CORE) $(COVER)
+core: $(VENV)/test.stamp  ## the pure core by itself, with its coverage
+	$(BIN)/pytest $(CORE) $(COVER)
+
+test: $(VENV)/test.stamp  ## everything: check beside core, then every other test
+	$(MAKE) --jobs 2 --output-sync check core
 	$(BIN)/pytest -n 2 --dist loadgroup $(addprefix --ignore=,$(CORE))
 
 fmt: $(VENV)/test.stamp   ## format, and fix what can be fixed
