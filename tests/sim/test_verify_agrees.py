@@ -1,19 +1,13 @@
 """OPS-7 beside PRF-2: two judges that share no code. What the simulator's checks find clean, verify does too; and back."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
-from gnomon.domain.breach import Breach
-from gnomon.domain.instants import from_micros
-from gnomon.services.verify import Verify
-from gnomon.stores.sqlite.database import SqliteDatabase
-from gnomon.testing.clock import FrozenClock
-from support.history import History
 from support.simulation import simulate
 from support.simulation_plants import PLANTS, Plant
 from support.simulation_verdict import breaches
+from support.verified import verified
 
 BOUND = 30  # seeds
 # What these leave behind can be seen in the records. The others show in what the target heard, and when.
@@ -23,19 +17,6 @@ SEEN = {
     "advance outside the transaction",
     "given back without a word",
 }
-
-
-def verified(folder: Path, seed: int, history: History) -> list[Breach]:
-    """What verify says of the file that a simulation left behind, at the instant at which it ended."""
-
-    async def judge() -> list[Breach]:
-        database = SqliteDatabase(folder / f"sim-{seed}.db", FrozenClock(from_micros(history.ended_wall)))
-        found: list[Breach] = []
-        await Verify(database, gapless=True).run(found.append)
-        await database.close()
-        return found
-
-    return asyncio.run(judge())
 
 
 @pytest.mark.parametrize("first", range(2_000, 2_024, 4))

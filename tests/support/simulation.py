@@ -55,10 +55,17 @@ def simulate(
     seed: int, folder: Path, script: Script | None = None, changed: Mapping[str, Query] | None = None
 ) -> History:
     """Run the world of one seed; ``changed`` queries replace the product's own."""
+    return lived(
+        lambda: World(seed, folder, script or Script(), dict(queries.load("sqlite")) | dict(changed or {}))
+    )
+
+
+def lived(birth: "Callable[[], World]") -> History:
+    """Run a world to its end, and hand out its history with what the product logged."""
     before = structlog.get_config()
     log: list[dict[str, Any]] = []
     structlog.configure(processors=[partial(_capture, log)], cache_logger_on_first_use=False)
-    world = World(seed, folder, script or Script(), dict(queries.load("sqlite")) | dict(changed or {}))
+    world = birth()
     try:
         world.loop.run(world.live())
     finally:
@@ -82,12 +89,15 @@ def _capture(log: list[dict[str, Any]], _: Any, level: str, entry: MutableMappin
 class World:
     """The driver of one simulation."""
 
+    tables: tuple[str, ...] = TABLES
+    people: tuple[Callable[[Any, Any], None], ...] = deeds.PEOPLE
+
     def __init__(self, seed: int, folder: Path, script: Script, named: Mapping[str, Query]) -> None:
         self.rng = random.Random(seed)
         self.script = script
         self.loop = VirtualLoop(self.rng)  # type: ignore[abstract]  # sockets and signals: there are none
         self.clock = VirtualClock(self.loop, BEGIN)
-        self.history = History()
+        self.history = self.begun()
         self.history.calm = self.rng.random() < script.calm_share
         self.intensity = self.rng.choice((0.1, 0.25, 0.5, 0.9))
         self.target = SimTarget(self.loop, self.rng, self.history, script.plans)
@@ -99,6 +109,11 @@ class World:
         self.places: list[SimProcess | None] = []
         self.schedules: list[Schedule] = []
         self.chores: set[asyncio.Task[Any]] = set()
+
+    @staticmethod
+    def begun() -> History:
+        """An empty history."""
+        return History()
 
     async def live(self) -> None:
         """The whole of it."""
@@ -143,7 +158,7 @@ class World:
         if not living:
             return
         process = self.rng.choice(living)
-        able = list(deeds.PEOPLE) * 2
+        able = list(self.people) * 2
         if not self.history.calm:
             able += deeds.FAULTS
             if self.script.tilt:
@@ -220,7 +235,7 @@ class World:
         self.history.latest_wall = self.clock.latest
         self.history.ended_wall = self.clock.micros()
         raw = self.office.connection._raw
-        for table in TABLES:
+        for table in self.tables:
             cursor = raw.execute(f"SELECT * FROM {table}")
             rows = cursor.fetchall()
             names = [row[1] for row in raw.execute(f"PRAGMA table_info({table})")]

@@ -17,6 +17,7 @@ from gnomon.ports.clock import Clock
 from gnomon.stores.database import Tx
 from gnomon.stores.queries import Query
 from gnomon.stores.sqlite.connection import Connection, open_connection
+from support import simulation_board_rows
 from support.history import Change, Journal
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ CREATE TRIGGER sim_slot AFTER INSERT ON occurrences BEGIN
     SELECT sim_note('slot', NEW.schedule_id, NEW.disposition,
         (SELECT status FROM schedules WHERE id = NEW.schedule_id), NEW.nominal_fire_at, NEW.created_at); END;
 """
-_FIELDS = {"run": _RUN, "schedule": _SCHEDULE}
+_FIELDS = {"run": _RUN, "schedule": _SCHEDULE, **simulation_board_rows.FIELDS}
 
 
 @dataclass

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from gnomon.domain.instants import from_micros, to_micros
 
 T = TypeVar("T")
+LEAST_WAIT = 1e-9
 MOST_STEPS = 3_000_000  # a simulation that spins without time passing ends here
 
 
@@ -144,6 +145,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
+        if delay > 0.0:  # a wait that is too short for a float would never be over: no clock stands still
+            delay = max(delay, LEAST_WAIT)
         return self.call_at(self._now + max(0.0, delay), callback, *args, context=context)
 
     def call_at(  # type: ignore[override]

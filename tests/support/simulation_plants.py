@@ -35,7 +35,7 @@ class Plant:
     shows: str  # the invariant that must be broken
 
 
-def _without(engine: str, name: str, *guards: str) -> dict[str, Query]:
+def without(engine: str, name: str, *guards: str) -> dict[str, Query]:
     query = queries.load(engine)[name]
     text = query.text
     for guard in guards:
@@ -73,7 +73,7 @@ def unguarded_claim(engine: str) -> Iterator[Changed]:
 
     original = Runner._claim_batch
     with patch.object(Runner, "_claim_batch", claim_batch), patch.object(runs, "claim", claim):
-        yield _without(engine, "runs.claim", "status = 'queued'", "claimable_at <= now_us()")
+        yield without(engine, "runs.claim", "status = 'queued'", "claimable_at <= now_us()")
 
 
 @contextmanager
@@ -87,14 +87,14 @@ def unguarded_renew(engine: str) -> Iterator[Changed]:
                 hold.sent_at = sent_at
 
     with patch.object(Renewal, "_compare", believe):
-        yield _without(engine, "runs.renew", "owner = :owner", "fence = :fence", "status = 'running'")
+        yield without(engine, "runs.renew", "owner = :owner", "fence = :fence", "status = 'running'")
 
 
 @contextmanager
 def unfenced_close(engine: str) -> Iterator[Changed]:
     """A run is closed by whoever ends (RUN-6)."""
     fences = ("owner = :owner", "fence = :fence")
-    yield {**_without(engine, "runs.close", *fences), **_without(engine, "runs.close_alone", *fences)}
+    yield {**without(engine, "runs.close", *fences), **without(engine, "runs.close_alone", *fences)}
 
 
 @contextmanager

@@ -39,6 +39,7 @@ class Machine:
     target: SimTarget
     queries: Mapping[str, Query]
     births: int = 0
+    lossy: float = 0.0  # the share of answers to calls from elsewhere that are lost
 
 
 @dataclass
