@@ -43,12 +43,15 @@ CORE   := tests/unit/cadence tests/unit/domain
 COVER  := --cov=gnomon.cadence --cov=gnomon.domain --cov-branch --cov-fail-under=100 \
           --cov-report=term-missing:skip-covered
 
+# One more than there are cores, of which a test that waits for a process, a lease or a slot leaves its own to another.
+WORKERS ?= 3
+
 core: $(VENV)/test.stamp  ## the pure core by itself, with its coverage
 	$(BIN)/pytest $(CORE) $(COVER)
 
 test: $(VENV)/test.stamp  ## everything: check beside core, then every other test
 	$(MAKE) --jobs 2 --output-sync check core
-	$(BIN)/pytest -n 2 --dist loadgroup $(addprefix --ignore=,$(CORE))
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup $(addprefix --ignore=,$(CORE))
 
 fmt: $(VENV)/test.stamp   ## format, and fix what can be fixed
 	$(BIN)/ruff format $(CODE)

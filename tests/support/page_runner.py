@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -27,6 +28,8 @@ from support.pages import ROOT, Block
 
 BIN = Path(sys.executable).parent
 BOUND_SECONDS = 30.0
+AGAIN_SECONDS = 0.5  # a command that is tried again is a process each time
+LOOK_SECONDS = 0.02
 _MASKS = (
     (re.compile(r"\b([a-z]{3})_[0-9a-z]{20}\b"), r"\1_…"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "DATE"),
@@ -88,6 +91,7 @@ class Reader:
             if wanted is None or wanted in self.output:
                 break
             assert time.monotonic() < deadline, f"line {block.line}: no {wanted} in\n{self.output}"
+            _pause(AGAIN_SECONDS)
         if contained := _word(block, "contains"):
             assert contained in self.output, f"line {block.line}:\n{self.output}"
 
@@ -153,6 +157,7 @@ class Reader:
             log = (self.folder / "background.log").read_text(encoding="utf-8")
             assert process.poll() is None, f"it ended:\n{log}"
             assert time.monotonic() < deadline, f"nothing listens on {port}:\n{log}"
+            _pause(LOOK_SECONDS)
 
     def _own(self, text: str) -> str:
         for port, own in self.ports.items():
@@ -194,6 +199,11 @@ def checkout(folder: Path) -> None:
 
 def _word(block: Block, name: str) -> str | None:
     return next((word.partition("=")[2] for word in block.info if word.startswith(f"{name}=")), None)
+
+
+def _pause(seconds: float) -> None:
+    """Let the processes of the page have the machine before the next look at them."""
+    threading.Event().wait(seconds)
 
 
 def _listens(port: int, path: str | None) -> bool:
