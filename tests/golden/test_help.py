@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from gnomon.cli.app import build
+from support.shell import invoked
 
 FOLDER = Path(__file__).parent / "cli"
 
@@ -29,7 +29,7 @@ def test_help_is_as_it_was(words: tuple[str, ...], monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value)
     for name in ("GNOMON_URL", "GNOMON_API_KEY", "GNOMON_KEY", "FORCE_COLOR", "GITHUB_ACTIONS", "PY_COLORS"):
         monkeypatch.delenv(name, raising=False)
-    result = CliRunner().invoke(build(), [*words, "--help"], prog_name="gnomon")
+    result = invoked(*words, "--help")
     assert result.exit_code == 0
     text = "\n".join(line.rstrip() for line in result.stdout.splitlines()).strip() + "\n"
     assert all(len(line) <= 80 for line in text.splitlines())

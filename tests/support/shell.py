@@ -4,13 +4,25 @@ import json
 import logging
 import os
 from contextlib import chdir
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import structlog
-from typer.testing import CliRunner
+import typer
+from typer import testing
 
 from gnomon.cli.app import build
+
+_program = cache(build)
+_whole = cache(typer.main.get_command)
+
+
+def invoked(*words: str, **how: Any) -> Any:
+    """What typer's runner says of a command; its hundred commands are put together once and not for each."""
+    with patch.object(testing, "_get_command", _whole):
+        return testing.CliRunner().invoke(_program(), words, prog_name="gnomon", **how)
 
 
 class Done(NamedTuple):
@@ -38,9 +50,7 @@ class Shell:
         handlers, level = root.handlers[:], root.level
         try:
             with chdir(self.folder):
-                result = CliRunner().invoke(
-                    build(), words, input=stdin, prog_name="gnomon", env={**cleared, **self._env, **env}
-                )
+                result = invoked(*words, input=stdin, env={**cleared, **self._env, **env})
         finally:
             root.handlers[:], root.level = handlers, level
             structlog.reset_defaults()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.product import gnomon, up
+from support.shell import Shell
 
 pytestmark = pytest.mark.process
 KEYED = ("--dedup-key", "words-{{date}}")
@@ -14,18 +15,16 @@ KEYED = ("--dedup-key", "words-{{date}}")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a database in which one schedule names its effects."""
-    gnomon("migrate", cwd=tmp_path)
-    gnomon("agents", "create", "--slug", "words", "--command", "wc -w", cwd=tmp_path)
+    Shell(tmp_path).text("migrate")
+    Shell(tmp_path).text("agents", "create", "--slug", "words", "--command", "wc -w")
     schedule(tmp_path, "keyed", *KEYED)
     return tmp_path
 
 
 def schedule(folder: Path, name: str, *words: str) -> str:
     """Make a daily schedule; its id."""
-    asked = ("schedules", "create", "--name", name, "--agent", "words", "--cadence", "0 9 * * *", "--json")
-    made = gnomon(*asked, *words, cwd=folder)
-    assert made.returncode == 0, made.stderr
-    return str(json.loads(made.stdout)["id"])
+    asked = ("schedules", "create", "--name", name, "--agent", "words", "--cadence", "0 9 * * *")
+    return str(Shell(folder).data(*asked, *words)["id"])
 
 
 def test_where_nothing_is_found_it_ends_well(folder: Path) -> None:
