@@ -15,8 +15,8 @@ KEYED = ("--dedup-key", "words-{{date}}")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a database in which one schedule names its effects."""
-    Shell(tmp_path).text("migrate")
-    Shell(tmp_path).text("agents", "create", "--slug", "words", "--command", "wc -w")
+    assert Shell(tmp_path).run("migrate").returncode == 0
+    Shell(tmp_path).data("agents", "create", "--slug", "words", "--command", "wc -w")
     schedule(tmp_path, "keyed", *KEYED)
     return tmp_path
 
