@@ -66,10 +66,11 @@ $(VENV)/bench.stamp: $(VENV)/test.stamp
 bench: $(VENV)/bench.stamp ## measure, beside peers and raw limits, in interleaved runs
 	$(BIN)/python -m bench
 
-sim: $(VENV)/test.stamp   ## the seeded simulator, 1,000 seeds
+sim: $(VENV)/test.stamp   ## the seeded simulator, 1,000 seeds of schedules and 250 of the board and of jobs
 	$(BIN)/pytest tests/sim -n 2 --seeds 1000 $(if $(PLANT),--plant "$(PLANT)")
 
-# SEED repeats a run; PLANT="unfenced close" puts a bug in, which both must find: tests/support/simulation_plants.py
+# SEED repeats a run; PLANT="unfenced close" puts a bug in, which both must find: tests/support/simulation_plants.py (and
+# simulation_board_plants.py, for the simulator alone)
 chaos: $(VENV)/test.stamp ## the whole matrix of faults, over real processes on both engines
 	$(BIN)/pytest tests/chaos -n 2 --long --seed $(SEED) $(if $(PLANT),--plant "$(PLANT)")
 
