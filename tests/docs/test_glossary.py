@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,10 @@ def entries() -> Iterator[tuple[str, str]]:
             yield cells[0], cells[2]
 
 
-def losers() -> set[str]:
+@cache
+def losers() -> frozenset[str]:
     found = {word.strip() for _, lost in entries() for word in lost.split(",") if word.strip()}
-    return found - _AMBIGUOUS
+    return frozenset(found - _AMBIGUOUS)
 
 
 def test_the_glossary_is_read() -> None:

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,14 +26,16 @@ def modules(program: Path = PROGRAM) -> Iterator[Source]:
         yield Source(path.relative_to(program).as_posix(), text, ast.parse(text))
 
 
-def imports(source: Source) -> Iterator[str]:
+@lru_cache(maxsize=1)  # the next question is mostly about the same module
+def imports(source: Source) -> frozenset[str]:
     """What a module imports, in full: ``from a import b`` gives ``a`` and ``a.b``."""
+    found: set[str] = set()
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return frozenset(found)
 
 
 def imports_package(source: Source, package: str) -> bool:
