@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from gnomon.domain.instants import to_micros
 from gnomon.domain.invocation import Failing, TargetFailure, Usage
 from gnomon.domain.run import RunStatus
 from gnomon.stores import processes, runs
-from gnomon.stores.runs import NewRun
+from gnomon.stores.run_rows import NewRun
 from support.databases import START
 from support.house import AGENT, House, a_schedule, a_team, an_agent
 
@@ -748,11 +749,14 @@ async def test_a_renewal_that_meets_a_close_reports_no_loss(house: House) -> Non
     await house.idle()
     run = await house.run()
     lost: list[str] = []
-    house.engine.renewal.hold(run["id"], run["fence"], 90, house.clock.monotonic(), lost.append)
+    held: Any = SimpleNamespace(
+        run_id=run["id"], fence=run["fence"], lease_seconds=90, taken_at=house.clock.monotonic()
+    )
+    house.engine.renewal.hold_all([held], lost.append)
     house.engine.renewal.closing(run["id"])
     await house.elapse(30)
     assert lost == []
-    house.engine.renewal.hold(run["id"], run["fence"], 90, house.clock.monotonic(), lost.append)
+    house.engine.renewal.hold_all([held], lost.append)
     await house.elapse(30)
     assert lost == [run["id"]]
 

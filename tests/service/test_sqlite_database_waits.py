@@ -5,6 +5,8 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
+from typing import Any
 
 import apsw
 import pytest
@@ -92,7 +94,10 @@ async def test_a_heartbeat_that_waits_for_the_lock_still_gives_up_in_time(real: 
         heartbeat_timeout_seconds=1.0,
         kill_group=killed.append,
     )
-    renewal.hold(RUN["id"], 7, 3_600, SystemClock().monotonic(), lambda _: given_up.set())
+    held: Any = SimpleNamespace(
+        run_id=RUN["id"], fence=7, lease_seconds=3_600, taken_at=SystemClock().monotonic()
+    )
+    renewal.hold_all([held], lambda _: given_up.set())
     renewal.add_group(RUN["id"], 4_711)
     holder = locked(real.path)
     renewal.start()

@@ -269,6 +269,9 @@ def _address(host: str, port: int) -> str:
 
 
 def _runner() -> asyncio.Runner:
+    from gnomon.adapters.collector import unhurry_collector
+
+    unhurry_collector()
     try:
         import uvloop
     except ImportError:  # it has no wheel for Windows

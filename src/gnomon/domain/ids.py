@@ -5,6 +5,7 @@ from is the caller's affair (``ports.clock.Entropy``); this module draws none.
 """
 
 import re
+from collections.abc import Iterable
 from enum import StrEnum
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -33,10 +34,24 @@ class Kind(StrEnum):
     CLAIM = "clm"
 
 
+def make_ids(kind: Kind, millis: int, random_bits: Iterable[int]) -> list[str]:
+    """Many ids of one instant, one for each item of at least 52 random bits."""
+    first = (millis << _RANDOM_BITS) >> 60
+    prefix = f"{kind.value}_" + "".join([_PAIRS[(first >> shift) & 1023] for shift in range(30, -1, -10)])
+    low = (millis << _RANDOM_BITS) & ((1 << 60) - 1)
+    found = []
+    for bits in random_bits:
+        number = low | (bits & ((1 << _RANDOM_BITS) - 1))
+        found.append(
+            f"{prefix}{_PAIRS[number >> 50]}{_PAIRS[(number >> 40) & 1023]}{_PAIRS[(number >> 30) & 1023]}"
+            f"{_PAIRS[(number >> 20) & 1023]}{_PAIRS[(number >> 10) & 1023]}{_PAIRS[number & 1023]}"
+        )
+    return found
+
+
 def make_id(kind: Kind, millis: int, random_bits: int) -> str:
     """An id of ``kind`` made at ``millis`` (Unix milliseconds) with at least 52 random bits."""
-    number = (millis << _RANDOM_BITS) | (random_bits & ((1 << _RANDOM_BITS) - 1))
-    return f"{kind.value}_" + "".join([_PAIRS[(number >> shift) & 1023] for shift in range(90, -1, -10)])
+    return make_ids(kind, millis, (random_bits,))[0]
 
 
 def make_process_id(random_bits: int) -> str:
@@ -49,7 +64,7 @@ def make_process_id(random_bits: int) -> str:
 
 def sibling(kind: Kind, of: str) -> str:
     """The id of ``kind`` with the same tail as ``of``: a run, its own session and message share theirs."""
-    return f"{kind.value}_{of[4:]}"
+    return f"{kind}_{of[4:]}"
 
 
 def is_id(kind: Kind, text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from gnomon.domain.agent import CommandRuntime, HttpRuntime, LlmRuntime, PythonRuntime, RuntimeSpec
 from gnomon.domain.invocation import Deferred, Failing, Invocation, Limits, Result, TargetFailure
@@ -51,6 +52,7 @@ class RuntimeTable:
             await adapter.close()
 
 
+@lru_cache(maxsize=1_000)
 def _capped(limits: Limits) -> Limits:
     """The limits with the cap on output that holds where an agent sets none, and above its own."""
     own = limits.output_bytes

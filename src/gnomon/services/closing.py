@@ -90,7 +90,7 @@ class Closing:
             for ending, done in batch:
                 done()
                 if ending.grant.run_id in landed:
-                    self.ended["retried" if ending.retry_in_us is not None else ending.status.value] += 1
+                    self.ended["retried" if ending.retry_in_us is not None else ending.status] += 1
                 notify = notify or ending.retry_in_us is not None or ending.status is not RunStatus.SUCCEEDED
             if notify:
                 self._wakeup.notify()

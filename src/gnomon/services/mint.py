@@ -1,6 +1,6 @@
 """Making ids: the clock's milliseconds and the machine's randomness, handed in as ports."""
 
-from gnomon.domain.ids import Kind, make_id, make_process_id
+from gnomon.domain.ids import Kind, make_id, make_ids, make_process_id
 from gnomon.ports.clock import Clock, Entropy
 
 
@@ -17,8 +17,8 @@ class Mint:
 
     def many(self, kind: Kind, count: int) -> list[str]:
         """``count`` new ids of ``kind``, of one instant."""
-        millis, bits = self._clock.micros() // 1_000, self._entropy.bits(52 * count)
-        return [make_id(kind, millis, bits >> (52 * number)) for number in range(count)]
+        bits = self._entropy.bits(64 * count).to_bytes(8 * count, "little")
+        return make_ids(kind, self._clock.micros() // 1_000, memoryview(bits).cast("Q"))
 
     def process(self) -> str:
         """A new id for this start of this process (RUN-5a)."""

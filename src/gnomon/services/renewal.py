@@ -6,13 +6,14 @@ killed from this very thread, and the loop is told.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
 import structlog
 
 from gnomon.domain.errors import GnomonError
+from gnomon.domain.grant import Grant
 from gnomon.domain.instants import SECOND
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
@@ -38,7 +39,7 @@ class Hold:
     fence: int
     lease_seconds: float
     sent_at: float  # before the claim or the last renewal that landed was sent
-    on_lost: Callable[[str], None]
+    on_lost: Callable[[str], object]
     groups: set[int] = field(default_factory=set)
     closing: bool = False  # its last write is under way: not to be found any more is no loss
 
@@ -109,12 +110,13 @@ class Renewal:
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
-    def hold(
-        self, run_id: str, fence: int, lease_seconds: float, taken_at: float, on_lost: Callable[[str], None]
-    ) -> None:
-        """Take a claimed run into care; ``on_lost(run_id)`` is called, from this thread, if it is given up."""
+    def hold_all(self, grants: Iterable[Grant], on_lost: Callable[[str], object]) -> None:
+        """Take claimed runs into care; ``on_lost(run_id)`` is called, from this thread, for each that is given up."""
         with self._lock:
-            self._holds[run_id] = Hold(run_id, fence, lease_seconds, taken_at, on_lost)
+            for grant in grants:
+                self._holds[grant.run_id] = Hold(
+                    grant.run_id, grant.fence, grant.lease_seconds, grant.taken_at, on_lost
+                )
 
     def closing(self, run_id: str) -> None:
         """The run's last write begins: its lease is renewed until ``drop``, and no longer missed."""

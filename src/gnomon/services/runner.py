@@ -91,9 +91,13 @@ class Runner:
         """Set up to ``most`` free places aside for a claim that is about to be made; how many there were."""
         return 0 if self._draining else self._share.take(most)
 
+    def has_room(self, count: int) -> bool:
+        """Whether so many places are free; a process that stops waits for none."""
+        return self._draining or self._share.left >= count
+
     async def wait_for_place(self, seconds: float) -> None:
         """Return as soon as there is a free place, or after ``seconds``."""
-        if self.places > 0 or self._draining:
+        if self.has_room(1):
             return
         self._freed.clear()
         with suppress(TimeoutError):
@@ -106,19 +110,15 @@ class Runner:
         if not grants:
             return
         failpoints.reach("open.granted")
-        loop = asyncio.get_running_loop()
-
-        def lost(run_id: str) -> None:
-            loop.call_soon_threadsafe(self._give_up, run_id)
-
+        loop, now = asyncio.get_running_loop(), self._clock.monotonic()
+        self._renewal.hold_all(grants, lambda run_id: loop.call_soon_threadsafe(self._give_up, run_id))
         for grant in grants:
-            work = Work(grant, self._clock.monotonic())
+            work = Work(grant, now)
             if grant.run_id in self._works:  # under an older fence, and on its way out
                 self._give_places_back(1)
             self._works[grant.run_id] = work
-            self._renewal.hold(grant.run_id, grant.fence, grant.lease_seconds, grant.taken_at, lost)
-            self._deadlines.add(work.started_at + grant.timeout_seconds, work)
-            work.task = asyncio.create_task(self._work(work), name=grant.run_id)
+            self._deadlines.add(now + grant.timeout_seconds, work)
+            work.task = loop.create_task(self._work(work), name=grant.run_id)
         self._idle.clear()
 
     async def tick(self) -> float | None:
@@ -236,10 +236,10 @@ class Runner:
 
     def _forget(self, work: Work) -> None:
         work.ended = True
-        run_id = work.grant.run_id
-        if self._works.get(run_id) is work:
-            del self._works[run_id]
-            self._renewal.drop(run_id)
+        if self._works.get(work.grant.run_id) is work:
+            del self._works[work.grant.run_id]
+            self._deadlines.over()
+            self._renewal.drop(work.grant.run_id)
             self._give_places_back(1)
         if not self._works:
             self._idle.set()

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from gnomon.domain.grant import Grant
 from gnomon.domain.invocation import Usage
 
+_MANY = 1_000
+
 
 class Stopping(StrEnum):
     """Why a run in work is being stopped from outside."""
@@ -59,10 +61,19 @@ class Deadlines:
     def __init__(self) -> None:
         self._heap: list[Deadline] = []
         self._numbers = itertools.count()
+        self._over = 0
 
     def add(self, at: float, work: Work, *, hard: bool = False) -> None:
         """Watch over ``work``."""
         heapq.heappush(self._heap, Deadline(at, next(self._numbers), work, hard))
+
+    def over(self) -> None:
+        """A run is over: its deadline lies there until it comes, or until most of them are such."""
+        self._over += 1
+        if self._over > _MANY and 2 * self._over > len(self._heap):
+            self._heap = [deadline for deadline in self._heap if not deadline.work.ended]
+            heapq.heapify(self._heap)
+            self._over = 0
 
     def passed(self, now: float) -> list[Deadline]:
         """The deadlines that have come; those of runs that are over are dropped on the way."""
