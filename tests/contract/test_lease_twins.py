@@ -115,9 +115,9 @@ async def test_the_claim_stamps_that_length(database: Database, engine: str) -> 
     assert len(due) == len(MATRIX)
     for row in due:
         policy = (
-            row["timeout_seconds"],
-            row["max_attempts"],
-            row["backoff_seconds"],
-            row["backoff_max_seconds"],
+            row.timeout_seconds,
+            row.max_attempts,
+            row.backoff_seconds,
+            row.backoff_max_seconds,
         )
-        assert row["lease_seconds"] == third(*policy)
+        assert row.lease_seconds == third(*policy)

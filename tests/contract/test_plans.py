@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from gnomon.stores import queries
-from gnomon.stores.sqlite.connection import SetStatement
+from gnomon.stores.sqlite.statements import SetStatement
 from support.databases import a_file
 from support.rows import AT, RUN, RUNNING, SCHEDULE, SECOND
 
@@ -83,8 +83,8 @@ def plan(raw: apsw.Connection, name: str) -> list[str]:
     query = QUERIES[name]
     if query.rows:
         found: list[str] = []
-        for text, uses_now in SetStatement(query).texts:
-            given = ("[]", NOW) if uses_now else ("[]",)
+        for text, count in SetStatement(query).texts(query.shared):  # what is shared finds no row
+            given = ("[]", NOW, *[None] * len(query.shared))[:count]
             found += [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {text}", given)]
         return [step for step in found if step != THE_ROWS]
     nothing = dict.fromkeys(query.parameters)

@@ -88,7 +88,10 @@ async def test_what_was_planned_is_written_by_one_statement(
     named = ["slots.advance", "runs.insert", "audit.append", "slots.enter"]
     parts = [Part.GUARD, *[Part.GUARDED] * 3]
     text = CATALOGUE.together(
-        [PutOff(CATALOGUE.sets[name], [], part) for name, part in zip(named, parts, strict=True)]
+        [
+            PutOff(CATALOGUE.sets[name], [], part, QUERIES[name].shared)
+            for name, part in zip(named, parts, strict=True)
+        ]
     )
     count = max(int(number) for number in re.findall(r"\$(\d+)", text))
     lines = await explained(raw, text, ["NULL"] * count)
@@ -135,7 +138,9 @@ async def test_rows_that_are_claimed_are_not_looked_at_again(
         }
         for row in claimed
     ]
-    await raw.fetch(CATALOGUE.together([PutOff(advance, [])]), *advance.arrays(rows))
+    put_off = advance.put_off(rows, Part.WHOLE)
+    assert put_off is not None
+    await raw.fetch(CATALOGUE.together([put_off]), *put_off.values)
     again = await raw.fetch(CATALOGUE.plain["slots.claim_due"].text, BATCH, 0)
     assert len(again) == BATCH
     assert not {row["id"] for row in again} & {row["id"] for row in claimed}

@@ -8,7 +8,7 @@ import pytest
 from gnomon.domain.instants import from_micros
 from gnomon.stores import runs, sessions
 from gnomon.stores.database import Database, Row, UniqueViolation, Value
-from gnomon.stores.runs import NewRun
+from gnomon.stores.run_rows import NewRun
 from gnomon.testing.clock import FrozenClock
 from support.rows import (
     AT,

@@ -39,7 +39,8 @@ LEDGER: dict[str, Any] = {
 
 
 async def due(database: Database, limit: int = 100) -> list[Row]:
-    return await database.write(lambda tx: slots.claim_due(tx, limit))
+    found = await database.write(lambda tx: slots.claim_due(tx, limit))
+    return [each._asdict() for each in found]
 
 
 async def stop(database: Database, from_status: str = "active", **changes: Any) -> bool:
@@ -232,7 +233,7 @@ async def test_a_window_of_what_is_due_begins_where_another_ends(database: Datab
     for name, late in (("b", 5), ("c", 1), ("a", 9)):
         await add_schedule(database, id=f"sch_{name}", next_fire_at=AT - late)
     second = await database.write(lambda tx: slots.claim_due(tx, 2, 2))
-    assert [row["id"] for row in second] == ["sch_c"]
+    assert [each.id for each in second] == ["sch_c"]
 
 
 async def test_each_schedule_has_its_own_way_and_its_own_fence(database: Database) -> None:
@@ -401,5 +402,50 @@ async def test_a_slot_that_is_in_the_ledger_undoes_all_of_it(database: Database)
 async def test_what_is_looked_at_without_a_transaction_is_what_stands(database: Database) -> None:
     await add_schedule(database)
     assert await database.look(slots.next_due) == 0
-    assert [row["id"] for row in await database.look(lambda tx: slots.claim_due(tx, 9))] == [SCH]
-    assert [row["id"] for row in await database.look(lambda tx: slots.claim_due(tx, 9, hold=True))] == [SCH]
+    assert [each.id for each in await database.look(lambda tx: slots.claim_due(tx, 9))] == [SCH]
+    assert [each.id for each in await database.look(lambda tx: slots.claim_due(tx, 9, hold=True))] == [SCH]
+
+
+@pytest.mark.parametrize("stale", [0, 1])
+async def test_of_many_at_once_only_those_that_moved_on_are_entered(database: Database, stale: int) -> None:
+    """DSP-5: told by their number where all did, and one by one where one did not."""
+    names = [f"sch_{number:020d}" for number in range(20)]
+    for number, name in enumerate(names):
+        await add_schedule(database, id=name, revision=2 if number < stale else ADVANCE["seen_revision"])
+
+    async def work(tx: Tx) -> Landed:
+        landed = await slots.advance(tx, [ADVANCE | {"id": name} for name in names])
+        await slots.enter(tx, [LEDGER | {"schedule_id": name} for name in names], landed, names)
+        return landed
+
+    assert (await database.write_guarded(work)).ids == set(names[stale:])
+    assert await entered(database) == set(names[stale:])
+    moved = await execute(database, "SELECT id FROM schedules WHERE run_count > 0")
+    assert {row["id"] for row in moved} == set(names[stale:])
+
+
+async def test_what_rows_have_in_common_is_each_row_s_own_as_well(database: Database) -> None:
+    """Given once or with each row, it is the same that is written: alike, unlike, and missing."""
+    names = [f"sch_{number:020d}" for number in range(12)]
+    await database.write(lambda tx: slots.record(tx, [LEDGER | {"schedule_id": name} for name in names]))
+    mixed = [
+        LEDGER | {"schedule_id": f"sch_{number:020x}", "nominal_fire_at": AT + 1, "reason": None, **changes}
+        for number, changes in enumerate(
+            [
+                {"coalesced_first": 1, "coalesced_last": 2, "coalesced_count": 1},
+                {"coalesced_first": 1, "coalesced_last": 3, "coalesced_count": 2},
+                {},
+            ]
+        )
+    ]
+    await database.write(lambda tx: slots.record(tx, mixed))
+    found = await execute(
+        database,
+        "SELECT nominal_fire_at AS at, disposition, coalesced_first AS first, coalesced_last AS last, coalesced_count AS count "
+        "FROM occurrences ORDER BY nominal_fire_at, schedule_id",
+    )
+    alike = [(AT, LEDGER["disposition"], None, None, None)] * 12
+    unlike = [
+        (AT + 1, LEDGER["disposition"], *numbers) for numbers in ((1, 2, 1), (1, 3, 2), (None, None, None))
+    ]
+    assert [tuple(row.values()) for row in found] == alike + unlike

@@ -13,7 +13,7 @@ import pytest
 from gnomon.stores import queries
 from gnomon.stores.postgres.address import Address
 from gnomon.stores.postgres.statements import Catalogue, PutOff
-from gnomon.stores.sqlite.connection import SetStatement
+from gnomon.stores.sqlite.statements import SetStatement
 from support.databases import a_file
 from support.postgres_plans import explained, filled, only, planning
 from support.rows import AT, SECOND
@@ -68,8 +68,8 @@ def plan(raw: apsw.Connection, name: str) -> list[str]:
     query = SQLITE[name]
     if query.rows:
         found = []
-        for text, uses_now in SetStatement(query).texts:
-            given = ("[]", AT) if uses_now else ("[]",)
+        for text, count in SetStatement(query).texts(query.shared):  # what is shared finds no row
+            given = ("[]", AT, *[None] * len(query.shared))[:count]
             found += [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {text}", given)]
         return [step for step in found if "jsonb_each" not in step]
     given_ = dict.fromkeys(query.parameters)

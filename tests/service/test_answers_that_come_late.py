@@ -26,7 +26,7 @@ class Late:
         self.kept: Write | None = None
         self.after: Callable[[], Awaitable[Landed | None]] | None = None
 
-    async def write_planned(self, read: Any, plan: Any, write: Any, **_: bool) -> Any:
+    async def write_held(self, read: Any, plan: Any, write: Any) -> Any:
         planned = plan(await self._database.look(read))
         return planned and await self._write(lambda tx: write(tx, planned))
 

@@ -1,5 +1,6 @@
 """What happens between a scan's look and its writing: nobody is kept out meanwhile, so the plan may be stale (DSP-5)."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 
 from gnomon.cadence import Cadence
+from gnomon.domain.errors import Unavailable
 from gnomon.domain.instants import to_micros
+from gnomon.services import dispatcher
 from gnomon.stores.database import Database
 from support.databases import START
 from support.house import House, a_schedule, an_agent
@@ -25,12 +28,11 @@ class Interrupted:
         self._database = database
         self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
-    async def write_planned(self, read: Any, plan: Any, write: Any, **_: bool) -> Any:
-        planned = plan(await self._database.look(read))
+    async def write_guarded(self, work: Any) -> Any:
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             await meanwhile()
-        return None if planned is None else await self._database.write(lambda tx: write(tx, planned))
+        return await self._database.write(work)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._database, name)
@@ -114,7 +116,9 @@ async def test_a_broken_rule_that_two_have_seen_is_set_aside_once(house: House) 
     assert len(await house.rows("SELECT seq FROM status_changes")) == 1
 
 
-async def test_whoever_loses_looks_elsewhere_in_the_list_and_comes_back(house: House) -> None:
+async def test_whoever_loses_looks_elsewhere_in_the_list_and_comes_back(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """DSP-3: two that plan over one list share it out, and what is left at its begin is not forgotten."""
     slow, path = await a_slow_house(house)
     for number in range(1, 6):
@@ -125,6 +129,7 @@ async def test_whoever_loses_looks_elsewhere_in_the_list_and_comes_back(house: H
             anchor=START - timedelta(hours=5),
             schedule_id=f"sch_{number:020d}",
         )
+    monkeypatch.setattr(dispatcher, "ABREAST", 1)  # nothing of it is on its way when the other comes
     slow.engine.dispatcher._batch = house.engine.dispatcher._batch = 2
     path.meanwhile = house.dispatch
     await slow.dispatch()
@@ -137,3 +142,92 @@ async def test_whoever_loses_looks_elsewhere_in_the_list_and_comes_back(house: H
         "SELECT DISTINCT schedule_id FROM occurrences WHERE nominal_fire_at > :at", at=to_micros(START)
     )
     assert len(again) == 6
+
+
+async def many_due(house: House, count: int) -> None:
+    await an_agent(house.database)
+    for number in range(count):
+        await a_schedule(
+            house.database,
+            HOURLY,
+            next_fire_at=START,
+            anchor=START - timedelta(hours=5),
+            schedule_id=f"sch_{number:020d}",
+        )
+
+
+class Slow:
+    """A database that counts its looks at what is due, and in which the first claim waits to be written."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.looks = 0
+        self.fails = False
+        self.go = asyncio.Event()
+        self.second = asyncio.Event()
+        self._writes = 0
+
+    async def look(self, work: Any) -> Any:
+        self.looks += getattr(work, "func", work).__name__ == "_look"
+        return await self._database.look(work)
+
+    async def write_guarded(self, work: Any) -> Any:
+        self._writes += 1
+        if self._writes == 1:
+            await self.go.wait()
+            if self.fails:
+                raise Unavailable("The line broke.")
+        elif self._writes == 2:
+            self.second.set()
+        return await self._database.write_guarded(work)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+
+async def test_a_batch_is_planned_while_the_one_before_it_is_being_written(house: House) -> None:
+    """DSP-5: both come of one look, and each schedule fires once."""
+    await many_due(house, 5)
+    path = Slow(house.database)
+    slow = await house.neighbour(database=path)
+    house.others.append(slow)
+    slow.engine.dispatcher._batch = 2
+    ticking = asyncio.create_task(slow.dispatch())
+    await asyncio.wait_for(path.second.wait(), 10)  # it was sent, though the first one has not been written
+    path.go.set()
+    await ticking
+    await slow.idle()
+    assert path.looks == 1
+    assert sorted(row["schedule_id"] for row in await house.occurrences()) == [
+        f"sch_{number:020d}" for number in range(5)
+    ]
+    assert len({call.invocation.run_id for call in slow.runtime.calls}) == len(slow.runtime.calls) == 5
+
+
+async def test_a_batch_that_can_t_be_written_takes_no_other_with_it(house: House) -> None:
+    """RUN-5a: what landed beside it is worked on, and its own places come back."""
+    await many_due(house, 4)
+    path = Slow(house.database)
+    path.fails = True
+    path.go.set()
+    slow = await house.neighbour(database=path)
+    house.others.append(slow)
+    slow.engine.dispatcher._batch = 2
+    with pytest.raises(Unavailable):
+        await slow.dispatch()
+    await slow.idle()
+    assert len(slow.runtime.calls) == 2
+    assert slow.engine.runner.places == slow.pace.concurrency
+    await slow.dispatch()
+    await slow.idle()
+    assert len({call.invocation.run_id for call in slow.runtime.calls}) == len(slow.runtime.calls) == 4
+
+
+async def test_a_batch_without_room_waits_for_the_one_before_it(house: House) -> None:
+    """DSP-10: it would only take the long way through the queue, while places are about to get free."""
+    await many_due(house, 9)
+    house.engine.dispatcher._batch = 6  # of ten places
+    await house.dispatch()
+    await house.idle()
+    assert len(house.runtime.calls) == 9
+    assert not await house.audit("FIRE"), "all were born claimed"

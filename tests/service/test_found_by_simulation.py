@@ -29,14 +29,13 @@ class LosesAnswers:
         self.refuse = False
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
 
-    async def write_planned(
+    async def write_held(
         self,
         read: Callable[[Any], Awaitable[Any]],
         plan: Callable[[Any], Any],
         write: Callable[[Any, Any], Awaitable[Any]],
-        **options: bool,
     ) -> Any:
-        return await self._broken(self._database.write_planned(read, plan, write, **options))
+        return await self._broken(self._database.write_held(read, plan, write))
 
     async def write_guarded(self, work: Callable[[Any], Awaitable[Any]]) -> Any:
         return await self._broken(self._database.write(work))

@@ -252,9 +252,9 @@ async def test_a_scan_takes_no_schedule_that_others_hold(
         f"BEGIN; SELECT 1 FROM {postgres_address.schema}.schedules WHERE id = 'sch_1' FOR UPDATE"
     )
     claimed = await store.write_guarded(lambda tx: slots.claim_due(tx, 9, hold=True))
-    assert [row["id"] for row in claimed] == ["sch_2"]
+    assert [each.id for each in claimed] == ["sch_2"]
     seen = await store.look(lambda tx: slots.claim_due(tx, 9))
-    assert [row["id"] for row in seen] == ["sch_1", "sch_2"], "planned without a lock"
+    assert [each.id for each in seen] == ["sch_1", "sch_2"], "planned without a lock"
     steps = [moved_on(f"sch_{number}") for number in (1, 2)]
     landed = await store.write_guarded(lambda tx: slots.advance(tx, steps))
     assert landed.ids == {"sch_2"}, "and left alone when it is written"

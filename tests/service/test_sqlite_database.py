@@ -10,6 +10,7 @@ import pytest
 from gnomon.domain.errors import Unavailable
 from gnomon.stores import processes, runs
 from gnomon.stores.database import CheckViolation, Database, Tx, UniqueViolation
+from gnomon.stores.run_rows import NewRun
 from gnomon.stores.sqlite.database import SqliteDatabase
 from gnomon.testing.clock import FrozenClock
 from support.databases import START, a_file
@@ -202,7 +203,7 @@ class Ticking(FrozenClock):
 async def test_a_statement_sees_one_instant_and_the_next_one_another(tmp_path: Path) -> None:
     """DSP-3: a lease is exactly as long as it says, however many places of the statement ask for the instant."""
     database = SqliteDatabase(a_file(tmp_path), Ticking(START))
-    new = runs.NewRun(
+    new = NewRun(
         "run_1", "manual", 0, "agent", "agt_1", None, None, None, "ses_1", "q", AT, AT, 330, owner="prc_1"
     )
     await database.write(lambda tx: runs.insert(tx, [new]))

@@ -123,13 +123,11 @@ class SimDatabase:
             self.faults.committed()
         return answer
 
-    async def write_planned(
+    async def write_held(
         self,
         read: Callable[[Tx], Awaitable[Any]],
         plan: Callable[[Any], Any],
         write: Callable[[Tx, Any], Awaitable[T]],
-        *,
-        crowded: bool = False,
     ) -> T | None:
         """As SQLite does it: others may write between the look and the writing."""
         planned = plan(await self.read(read))

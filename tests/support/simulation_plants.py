@@ -115,7 +115,7 @@ def advance_apart(_: str) -> Iterator[Changed]:
 
     async def put_off(_: Tx, schedules: Any) -> Landed:
         later.append(list(schedules))
-        return Landed(row["id"] for row in later[-1])
+        return Landed(row[0] for row in later[-1])
 
     async def scan_then_advance(dispatcher: Any) -> Any:
         try:

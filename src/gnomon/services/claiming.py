@@ -18,6 +18,7 @@ from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, runs
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Row, Tx
+from gnomon.stores.run_rows import Closing
 
 # What is due and was not claimed is in the hands of others, who will be done in a moment: looking again at once would
 # only be in their way.
@@ -63,25 +64,10 @@ async def give_back(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[
 async def _refuse(tx: Tx, row: Row, verdict: Verdict, owner: str) -> NewEntry:
     code = "target_invalid" if verdict.reason is None else verdict.reason.value
     error = RunError(code, verdict.detail or "The target can't be invoked.")
-    await runs.close(
-        tx,
-        [
-            {
-                "id": row["id"],
-                "owner": owner,
-                "fence": row["fence"],
-                "status": RunStatus.FAILED.value,
-                "duration_us": 0,
-                "model_calls": None,
-                "input_tokens": None,
-                "output_tokens": None,
-                "cost": None,
-                "response_preview": None,
-                "error_code": error.code,
-                "error": error.message,
-            }
-        ],
+    ending = Closing(
+        row["id"], owner, row["fence"], RunStatus.FAILED, 0, error_code=error.code, error=error.message
     )
+    await runs.close(tx, [ending])
     await tx.send()
     await settle(tx, [Closed(row["id"], row["schedule_id"], row["trigger_kind"], RunStatus.FAILED, error)])
     return NewEntry(

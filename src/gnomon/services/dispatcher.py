@@ -6,9 +6,9 @@ planning holds no lock where an engine has one writer, so whoever is not any mor
 that this process has room for are born claimed and handed to its runner after the commit; the rest wait in the queue.
 """
 
-from collections import Counter
+import asyncio
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -23,16 +23,20 @@ from gnomon.domain.instants import SECOND
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import Wakeup
+from gnomon.services import slot_writing
 from gnomon.services.claiming import HELD_SECONDS
 from gnomon.services.gates import Gates, TargetKey, Verdict
 from gnomon.services.lost_claims import LostClaims
 from gnomon.services.mint import Mint
-from gnomon.services.slot_ends import cancel_running, stop
-from gnomon.services.slot_plan import Plan, Taken, plan_slot
-from gnomon.stores import audit, runs, slots
-from gnomon.stores.database import Database, Landed, Row, Tx, UniqueViolation
+from gnomon.services.slot_plan import Plan, plan_slot
+from gnomon.services.slot_writing import Scan, Write, Written
+from gnomon.stores import slots
+from gnomon.stores.database import Database, Tx, UniqueViolation
 
 BATCH = 100
+# So many batches come of one look, of which so many are on their way at a time: while they are being written, in other
+# threads or by a server, the next is planned here. What is read for longer is likelier to be old when it is written.
+BATCHES, ABREAST = 5, 2
 ACTOR = "dispatcher"
 # Handing a run over costs half of what the queue does, so a full runner is given a moment; slow targets make a backlog
 # wait no longer than this for each hundred slots.
@@ -52,6 +56,9 @@ class Receives(Protocol):
     def reserve(self, most: int) -> int:
         """Set up to ``most`` free places aside; how many there were."""
 
+    def has_room(self, count: int) -> bool:
+        """Whether so many places are free; if not, some may be soon."""
+
     async def wait_for_place(self, seconds: float) -> None:
         """Return as soon as there is a free place, or after ``seconds``."""
 
@@ -66,6 +73,10 @@ class NoRunner:
         """No place at all."""
         return 0
 
+    def has_room(self, count: int) -> bool:  # noqa: ARG002 - nobody is waited for
+        """It is of no use to wait for any."""
+        return True
+
     async def wait_for_place(self, seconds: float) -> None:
         """There never will be one."""
 
@@ -75,43 +86,18 @@ class NoRunner:
         assert not reserved
 
 
-@dataclass(slots=True)
-class _Scan:
-    """What one transaction did."""
+class _Claim(NamedTuple):
+    """One batch on its way: its id, the places that are set aside for it, and the instant before it was asked for."""
 
-    seen: int = 0
-    moved: int = 0  # of them, those that still were as they had been seen
-    queued: int = 0
-    worst_lag_us: int = 0
-    taken: list[Taken] = field(default_factory=list)
-    outcomes: list[tuple[str, str]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """What was planned, and which of it landed: known after the commit."""
-
-    planned: list[Plan]
-    landed: Landed
-
-    def scan(self) -> _Scan:
-        """What came of it."""
-        plans = [plan for plan in self.planned if plan.schedule_id in self.landed.ids]
-        taken = [plan.taken for plan in plans if plan.taken is not None]
-        return _Scan(
-            seen=len(self.planned),
-            moved=len(plans),
-            queued=sum(plan.run is not None for plan in plans) - len(taken),
-            worst_lag_us=max(plan.lag_us() for plan in self.planned),
-            taken=taken,
-            outcomes=[plan.outcome() for plan in plans if plan.occurrence is not None],
-        )
+    id: str
+    places: int
+    taken_at: float
 
 
 class _Seen(NamedTuple):
     """What a scan has read."""
 
-    due: list[Row]
+    due: list[slots.Due]
     verdicts: dict[TargetKey, Verdict]
     calendars: dict[str, frozenset[date]]
 
@@ -164,115 +150,117 @@ class Dispatcher:
                 return HELD_SECONDS
             scan = await self._scan()
             worst = max(worst, scan.worst_lag_us)
-            while scan.seen == self._batch and (scan.moved or self._spread < MOST_WINDOWS):
+            while scan.more and (scan.moved or self._spread < MOST_WINDOWS):
                 scan = await self._scan()
                 worst = max(worst, scan.worst_lag_us)
             left = not scan.moved and (not scan.seen or self._spread == MOST_WINDOWS)
 
-    async def _scan(self) -> _Scan:
-        await self._runner.wait_for_place(PLACE_SECONDS)
-        places = self._runner.reserve(self._batch)
-        taken_at = self._clock.monotonic()
-        claim_id = self._mint.make(Kind.CLAIM)
-        scan = _Scan()
-        claim = partial(self._claim, claim_id, places)
-        try:
-            try:
-                written = await claim(_write)
-            except UniqueViolation:  # a slot is in the ledger: a restored file, a clock that went back
-                written = await claim(_write_the_unrecorded)
-            scan = scan if written is None else written.scan()
-        except Unavailable as error:
-            self.lost_claims.doubt(claim_id, error)
-            raise
-        finally:
-            self._runner.take([taken.grant(taken_at) for taken in scan.taken], places)
-        self.recorded.update(scan.outcomes)
-        if scan.queued:
-            self._wakeup.notify()
+    async def _scan(self) -> Scan:
+        """See what is due, and write it down in batches."""
+        if self._clock.monotonic() < self._crowded_until:
+            scan = await self._land(await self._claim(), self._hold)
+            scan.more = scan.seen == self._batch
+        else:
+            scan = await self._ahead()
         if scan.seen:
             self._spread = max(1, self._spread - 1) if scan.moved else min(2 * self._spread, MOST_WINDOWS)
         if scan.moved < scan.seen:
             self._crowded_until = self._clock.monotonic() + CROWDED_SECONDS
         return scan
 
-    async def _claim(
-        self, claim_id: str, places: int, write: Callable[[Tx, list[Plan]], Awaitable[_Written]]
-    ) -> _Written | None:
-        crowded = self._clock.monotonic() < self._crowded_until
-        look = partial(self._look, crc32(claim_id.encode()) % self._spread, crowded)
-        planned = partial(
-            self._database.write_planned, look, partial(self._plan, claim_id, places), crowded=crowded
-        )
-        return await failpoints.through("claim", planned, write)
+    async def _ahead(self) -> Scan:
+        """Several batches from one look: the next is planned while those before it are being written."""
+        most = self._batch * BATCHES
+        seen = await self._database.look(partial(self._look, most=most, skip=self._window()))
+        scan = Scan(more=len(seen.due) == most)
+        writing: deque[asyncio.Task[Scan]] = deque()
+        try:
+            for first in range(0, len(seen.due), self._batch):
+                part = seen._replace(due=seen.due[first : first + self._batch])
+                while writing and (len(writing) == ABREAST or not self._runner.has_room(len(part.due))):
+                    scan.add(await writing.popleft())
+                if (
+                    scan.moved < scan.seen
+                ):  # somebody else is at the same list, of which the rest is old as well
+                    break
+                claim = await self._claim()
+                write = partial(self._write, planned=self._plan(claim, part))
+                writing.append(asyncio.create_task(self._land(claim, write), name="gnomon-claim"))
+        finally:
+            rest = await asyncio.gather(*writing, return_exceptions=True)
+        for landed in rest:
+            if isinstance(landed, BaseException):
+                raise landed
+            scan.add(landed)
+        return scan
 
-    async def _look(self, window: int, crowded: bool, tx: Tx) -> _Seen:
+    async def _claim(self) -> _Claim:
+        await self._runner.wait_for_place(PLACE_SECONDS)
+        places = self._runner.reserve(self._batch)
+        return _Claim(self._mint.make(Kind.CLAIM), places, self._clock.monotonic())
+
+    async def _land(self, claim: _Claim, write: Callable[[_Claim, Write], Awaitable[Written | None]]) -> Scan:
+        """Write what is planned under this claim, and hand what landed to the runner."""
+        scan = Scan()
+        try:
+            try:
+                written = await write(claim, slot_writing.write)
+            except UniqueViolation:  # a slot is in the ledger: a restored file, a clock that went back
+                written = await write(claim, slot_writing.write_the_unrecorded)
+            scan = scan if written is None else written.scan()
+        except Unavailable as error:
+            self.lost_claims.doubt(claim.id, error)
+            raise
+        finally:
+            self._runner.take([taken.grant(claim.taken_at) for taken in scan.taken], claim.places)
+        self.recorded.update(scan.outcomes)
+        if scan.queued:
+            self._wakeup.notify()
+        return scan
+
+    async def _write(self, _claim: _Claim, write: Write, planned: list[Plan]) -> Written:
+        def guarded(work: Write) -> Awaitable[Written]:
+            return self._database.write_guarded(lambda tx: work(tx, planned))
+
+        return await failpoints.through("claim", guarded, write)
+
+    async def _hold(self, claim: _Claim, write: Write) -> Written | None:
+        """The look as well: what it finds nobody else gets until it is written, where an engine can do that."""
+        look = partial(self._look, most=self._batch, skip=self._window(), hold=True)
+        held = partial(self._database.write_held, look, lambda seen: self._plan(claim, seen) or None)
+        return await failpoints.through("claim", held, write)
+
+    def _window(self) -> int:
+        """How many of the list to pass over; drawn as ids are, so that a simulation repeats it."""
+        return self._batch * (crc32(self._mint.make(Kind.CLAIM).encode()) % self._spread)
+
+    async def _look(self, tx: Tx, most: int, skip: int, *, hold: bool = False) -> _Seen:
         """What is due, and what a decision about it needs to know."""
-        due = await slots.claim_due(tx, self._batch, window * self._batch, hold=crowded)
-        if not due and window:
-            due = await slots.claim_due(tx, self._batch, hold=crowded)
+        due = await slots.claim_due(tx, most, skip, hold=hold)
+        if not due and skip:
+            due = await slots.claim_due(tx, most, hold=hold)
         if not due:
             return _Seen(due, {}, {})
-        verdicts = await self._gates.judge(tx, {(row["target_kind"], row["target_id"]) for row in due})
+        verdicts = await self._gates.judge(tx, {(one.target_kind, one.target_id) for one in due})
         return _Seen(due, verdicts, await self._holidays(tx, due))
 
-    def _plan(self, claim_id: str, places: int, seen: _Seen) -> list[Plan] | None:
-        """What becomes of each; ``None`` where nothing is due."""
+    def _plan(self, claim: _Claim, seen: _Seen) -> list[Plan]:
+        """What becomes of each."""
+        places = claim.places
         plans: list[Plan] = []
-        for row, run_id in zip(seen.due, self._mint.many(Kind.RUN, len(seen.due)), strict=True):
+        for one, run_id in zip(seen.due, self._mint.many(Kind.RUN, len(seen.due)), strict=True):
             plan = plan_slot(
-                row,
-                verdict=seen.verdicts[row["target_kind"], row["target_id"]],
-                holidays=seen.calendars.get(row["calendar"], frozenset()),
+                one,
+                verdict=seen.verdicts[one.target_kind, one.target_id],
+                holidays=seen.calendars.get(one.calendar or "", frozenset()),
                 run_id=run_id,
                 owner=self._process_id if places > 0 else None,
-                claim_id=claim_id,
+                claim_id=claim.id,
             )
             places -= plan.taken is not None
             plans.append(plan)
-        return plans or None
+        return plans
 
-    async def _holidays(self, tx: Tx, due: list[Row]) -> dict[str, frozenset[date]]:
-        slugs = {row["calendar"] for row in due if row["calendar"] is not None}
+    async def _holidays(self, tx: Tx, due: list[slots.Due]) -> dict[str, frozenset[date]]:
+        slugs = {one.calendar for one in due if one.calendar is not None}
         return await slots.holidays(tx, slugs) if slugs else {}
-
-
-async def _write(tx: Tx, planned: list[Plan]) -> _Written:
-    """Write down what was planned, for those that still are as they were seen.
-
-    Raises:
-        UniqueViolation: the ledger holds one of the slots; nothing may be committed.
-    """
-    landed = await slots.advance(tx, [plan.advance for plan in planned])
-    born = [plan for plan in planned if plan.run is not None]
-    await runs.insert(
-        tx, [plan.run for plan in born if plan.run is not None], landed, [plan.schedule_id for plan in born]
-    )
-    failpoints.reach("claim.recorded")
-    told = [(entry, plan.schedule_id) for plan in planned for entry in plan.audit]
-    await audit.append_many(tx, [entry for entry, _ in told], landed, [one for _, one in told])
-    entered = [(plan.occurrence, plan.schedule_id) for plan in planned if plan.occurrence is not None]
-    await slots.enter(tx, [slot for slot, _ in entered], landed, [one for _, one in entered])
-    if any(plan.goes_on for plan in planned):
-        await tx.send()
-        for plan in planned:
-            if plan.schedule_id in landed.ids:
-                await _go_on(tx, plan)
-    return _Written(planned, landed)
-
-
-async def _go_on(tx: Tx, plan: Plan) -> None:
-    """What few slots bring with them: a run that makes way, a schedule that leaves ``active``."""
-    if plan.cancel_run_id is not None:
-        await cancel_running(tx, plan.cancel_run_id)
-    if plan.stop is not None:
-        await stop(tx, plan.schedule_id, plan.stop)
-
-
-async def _write_the_unrecorded(tx: Tx, planned: list[Plan]) -> _Written:
-    """The same where the ledger holds some of the slots: their schedules move on, nothing starts (DSP-6)."""
-    occurrences = [plan.occurrence for plan in planned if plan.occurrence is not None]
-    recorded = await slots.recorded(tx, occurrences)
-    return await _write(
-        tx, [plan.without_slot() if plan.schedule_id in recorded else plan for plan in planned]
-    )

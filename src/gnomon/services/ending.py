@@ -14,6 +14,7 @@ from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, history, processes, runs
 from gnomon.stores.audit import NewEntry
 from gnomon.stores.database import Landed, Tx, Value
+from gnomon.stores.run_rows import Closing
 
 _RELEASED = {status: f'{{"status":"{status.value}"}}' for status in RunStatus}
 
@@ -126,27 +127,20 @@ async def _close_plain(tx: Tx, endings: Sequence[Ending]) -> Landed:
     """The common end, which moves no streak and nobody waits for: one statement where the engine can."""
     landed = await runs.close(tx, [_row(ending) for ending in endings], alone=True)
     await _answer(tx, endings, landed)
-    locks: list[dict[str, Value]] = [
-        {
-            "run_id": ending.grant.run_id,
-            "schedule_id": ending.grant.schedule_id,
-            "clears": int(ending.grant.trigger is Trigger.SCHEDULE),
-        }
-        for ending in endings
-        if ending.grant.schedule_id is not None
-    ]
-    await runs.unlock(tx, locks, landed, [str(lock["run_id"]) for lock in locks])
+    grants = [ending.grant for ending in endings if ending.grant.schedule_id is not None]
+    locks = [(grant.schedule_id, grant.run_id, int(grant.trigger is Trigger.SCHEDULE)) for grant in grants]
+    await runs.unlock(tx, locks, landed, [grant.run_id for grant in grants])
     await _tell(tx, endings, landed)
     return landed
 
 
 async def _answer(tx: Tx, endings: Sequence[Ending], landed: Landed) -> None:
-    answers: list[dict[str, Value]] = [
-        {"session_id": ending.grant.session_id, "run_id": ending.grant.run_id, "output": ending.output}
+    answers = [
+        (ending.grant.session_id, ending.grant.run_id, ending.output)
         for ending in endings
         if ending.output is not None
     ]
-    await runs.answer(tx, answers, landed, [str(answer["run_id"]) for answer in answers])
+    await runs.answer(tx, answers, landed, [run_id for _, run_id, _ in answers])
 
 
 async def _tell(tx: Tx, endings: Sequence[Ending], landed: Landed) -> None:
@@ -187,18 +181,16 @@ async def _retry(tx: Tx, ending: Ending) -> bool:
     return await runs.requeue(tx, grant.run_id, grant.fence, at, owner=ending.owner, half_done=False)
 
 
-def _row(ending: Ending) -> dict[str, Value]:
-    row = closing_row(
-        ending.grant.run_id,
-        ending.grant.fence,
-        ending.status,
-        ending.output,
-        ending.usage,
-        ending.error,
+def _row(ending: Ending) -> Closing:
+    grant, output, usage, error = ending.grant, ending.output, ending.usage, ending.error
+    spent: tuple[int | None, int | None, int | None, float | None] = (None, None, None, None)
+    if usage is not None:
+        spent = (usage.model_calls, usage.input_tokens, usage.output_tokens, usage.cost)
+    shown = preview(output) if output else None
+    failed = (None, None) if error is None else (error.code, error.message)
+    return Closing(
+        grant.run_id, ending.owner, grant.fence, ending.status, _duration_us(ending), *spent, shown, *failed
     )
-    row["owner"] = ending.owner
-    row["duration_us"] = _duration_us(ending)
-    return row
 
 
 def closing_row(  # noqa: PLR0917 - a row has as many columns as it has
@@ -209,7 +201,7 @@ def closing_row(  # noqa: PLR0917 - a row has as many columns as it has
     usage: Usage | None,
     error: RunError | None,
 ) -> dict[str, Value]:
-    """What a close writes into a run; its holder adds its name and the time it took."""
+    """What a close writes into a run, for whoever shows its fence alone."""
     return {
         "id": run_id,
         "fence": fence,

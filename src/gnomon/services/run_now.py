@@ -22,7 +22,7 @@ from gnomon.services.schedules import held, refuse_in_flight
 from gnomon.services.timetable import timetable
 from gnomon.stores import audit, history, processes, runs, schedules
 from gnomon.stores.database import Database, Tx
-from gnomon.stores.runs import NewRun
+from gnomon.stores.run_rows import NewRun
 
 
 class TargetGone(Conflict):

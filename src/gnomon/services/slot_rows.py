@@ -17,50 +17,58 @@ from gnomon.domain.schedule import OnLost, SessionMode
 from gnomon.domain.trace import trace_id
 from gnomon.services.gates import Verdict
 from gnomon.stores.audit import NewEntry
-from gnomon.stores.database import Row, Value
-from gnomon.stores.runs import NewRun
+from gnomon.stores.run_rows import NewRun
+from gnomon.stores.slots import Advance, Due, Entry
 
 ACTOR = "dispatcher"
 _ON_LOSTS = {on_lost.value: on_lost for on_lost in OnLost}  # looked up instead of called: done for each slot
 
 
-def occurrence(row: Row, slot: Slot, run_id: str | None, session_id: str | None) -> dict[str, Value]:
+def entry(due: Due, slot: Slot, run_id: str | None, session_id: str | None) -> Entry:
     """The ledger's row of a slot (DSP-6)."""
     first, last, count = slot.older or (None, None, None)
-    return {
-        "schedule_id": row["id"],
-        "nominal_fire_at": slot.nominal,
-        "revision": row["revision"],
-        "disposition": slot.disposition,
-        "reason": slot.reason,
-        "coalesced_first": first,
-        "coalesced_last": last,
-        "coalesced_count": count,
-        "run_id": run_id,
-        "session_id": session_id,
-    }
+    return Entry(
+        due.id,
+        slot.nominal,
+        due.revision,
+        slot.disposition,
+        slot.reason,
+        first,
+        last,
+        count,
+        run_id,
+        session_id,
+    )
 
 
-def advance(row: Row, decision: Decision) -> dict[str, Value]:
+def advance(  # noqa: PLR0917 - a row has as many columns as it has
+    due: Due,
+    decision: Decision,
+    fired_at: int | None = None,
+    in_flight: str | None = None,
+    waiting: str | None = None,
+    granted: int = 0,
+) -> Advance:
     """The schedule moved on: what the scan changes of it."""
-    return {
-        "id": row["id"],
-        "claimed_at": row["next_fire_at"],
+    slot, following = decision.slot, decision.next_fire_at
+    return Advance(
+        due.id,
+        due.next_fire_at,
         # a schedule that stops keeps its instant until the stop clears it, in the same transaction
-        "next_fire_at": decision.next_fire_at if decision.next_fire_at is not None else row["next_fire_at"],
-        "recorded_until": None if decision.slot is None else decision.slot.nominal,
-        "fired_at": None,
-        "fired": 0,
-        "in_flight_run_id": None,
-        "waiting_run_id": None,
-        "granted": 0,
-        "seen_at": row["now"],
-        "seen_revision": row["revision"],
-        "seen_runs": row["run_count"],
-        "seen_fence": row["fence"],
-        "seen_in_flight": row["in_flight_run_id"],
-        "seen_waiting": row["waiting_run_id"],
-    }
+        due.next_fire_at if following is None else following,
+        None if slot is None else slot.nominal,
+        fired_at,
+        int(fired_at is not None),
+        in_flight,
+        waiting,
+        granted,
+        due.now,
+        due.revision,
+        due.run_count,
+        due.fence,
+        due.in_flight_run_id,
+        due.waiting_run_id,
+    )
 
 
 def detail(slot: Slot, extra: str | None = None) -> dict[str, object]:
@@ -75,45 +83,43 @@ def detail(slot: Slot, extra: str | None = None) -> dict[str, object]:
     return detail
 
 
-def entries(row: Row, slot: Slot, run: NewRun) -> tuple[NewEntry, ...]:
+def entries(due: Due, slot: Slot, run: NewRun) -> tuple[NewEntry, ...]:
     """One entry for each slot: the claim where the run is born claimed, else that it was fired into the queue."""
     if run.owner is not None:
         older = "" if slot.older is None else f'"coalesced":{slot.older[2]},'
-        claimed = f'{{"nominal_fire_at":{slot.nominal},{older}"schedule_id":"{row["id"]}"}}'
+        claimed = f'{{"nominal_fire_at":{slot.nominal},{older}"schedule_id":"{due.id}"}}'
         return (NewEntry(run.owner, Action.CLAIM, "run", run.id, run.fence, claimed),)
-    return (NewEntry(ACTOR, Action.FIRE, "schedule", row["id"], None, {**detail(slot), "run_id": run.id}),)
+    return (NewEntry(ACTOR, Action.FIRE, "schedule", due.id, None, {**detail(slot), "run_id": run.id}),)
 
 
-def resolved(template: str, row: Row, slot: Slot, holidays: frozenset[date]) -> str:
+def resolved(template: str, due: Due, slot: Slot, holidays: frozenset[date]) -> str:
     """A query with the slot put in (SCH-6)."""
     if not placeholders.uses_slot(template):
         return template
-    cadence = Cadence.from_stored(row["cadence"])
+    cadence = Cadence.from_stored(due.cadence)
     at = from_micros(slot.nominal)
     shown = preview(
-        cadence, from_micros(slot.nominal - 1), 1, anchor=from_micros(row["anchor_at"]), holidays=holidays
+        cadence, from_micros(slot.nominal - 1), 1, anchor=from_micros(due.anchor_at), holidays=holidays
     )
     facts = placeholders.SlotFacts(
         nominal_fire_at=at,
         local_date=shown[0].local_time[:10],
-        last_run_at=maybe_instant(row["last_fire_at"]),
-        run_count=row["run_count"],
+        last_run_at=maybe_instant(due.last_fire_at),
+        run_count=due.run_count,
     )
     return placeholders.resolve(template, facts)
 
 
-def dedup_key(row: Row, slot: Slot) -> str | None:
+def dedup_key(due: Due, slot: Slot) -> str | None:
     """The key of a slot's effect as its run keeps it; none where the schedule declares none (IDM-1)."""
-    template: str | None = row["dedup_key"]
+    template = due.dedup_key
     if template is None:
         return None
-    own = dedup.of_schedule(row["id"], maybe_instant(row["last_fire_at"]), row["run_count"])
-    return dedup.render(
-        template, from_micros(slot.nominal), Cadence.from_stored(row["cadence"]).zone, own=own
-    )
+    own = dedup.of_schedule(due.id, maybe_instant(due.last_fire_at), due.run_count)
+    return dedup.render(template, from_micros(slot.nominal), Cadence.from_stored(due.cadence).zone, own=own)
 
 
-def grant(row: Row, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
+def grant(due: Due, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
     """The grant of a run that is born claimed."""
     assert verdict.resolved is not None  # a slot fires only where the gates found its target
     return Grant(
@@ -123,14 +129,14 @@ def grant(row: Row, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
         schedule_id=run.schedule_id,
         nominal_fire_at=run.nominal_fire_at,
         session_id=run.session_id,
-        continues_session=row["session_mode"] == SessionMode.FIXED,
+        continues_session=due.session_mode == SessionMode.FIXED,
         query=run.query,
         fence=run.fence,
         attempt=1,
         lease_seconds=run.lease_seconds,
-        timeout_seconds=row["timeout_seconds"],
-        retry=RetryPolicy(row["max_attempts"], row["backoff_seconds"], row["backoff_max_seconds"]),
-        on_lost=_ON_LOSTS[row["on_lost"]],
+        timeout_seconds=due.timeout_seconds,
+        retry=RetryPolicy(due.max_attempts, due.backoff_seconds, due.backoff_max_seconds),
+        on_lost=_ON_LOSTS[due.on_lost],
         dedup_key=run.dedup_key,
         trace_id=trace_id(run.id),
         half_done=False,

@@ -12,6 +12,8 @@ S = TypeVar("S")
 P = TypeVar("P")
 Row = Mapping[str, Any]
 Value = str | int | float | bytes | None
+# The rows of a set query: by the names of its columns, or, where many are written, as tuples in their order.
+Rows = Iterable[Mapping[str, Value]] | Iterable[tuple[Value, ...]]
 
 
 class UniqueViolation(Exception):  # noqa: N818 - it is a fact about the data, told to the service that wrote it
@@ -53,9 +55,11 @@ class Landed:
         self._ids = frozenset(ids)
 
 
-def kept(rows: Iterable[T], landed: Landed, of: Iterable[str]) -> list[T]:
+def kept(rows: Iterable[T], landed: Landed, of: Sequence[str]) -> list[T]:
     """The rows whose ids the guard let through."""
     ids = landed.ids
+    if len(ids) == len(of) and ids.issuperset(of):  # the common case, told without a look at each
+        return list(rows)
     return [row for row, one in zip(rows, of, strict=True) if one in ids]
 
 
@@ -78,14 +82,14 @@ class Tx(Protocol):
         """Execute, and say how many rows were changed."""
         ...
 
-    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
-        """Execute once for each mapping of parameters; what RETURNING gave, over all of them."""
+    async def many(self, name: str, rows: Rows, /) -> list[tuple[Any, ...]]:
+        """Execute once for each of the rows; what RETURNING gave, over all of them."""
         ...
 
     async def later(
         self,
         name: str,
-        rows: Iterable[Mapping[str, Value]],
+        rows: Rows,
         /,
         landed: Landed | None = None,
         of: Sequence[str] = (),
@@ -98,8 +102,11 @@ class Tx(Protocol):
         """
         ...
 
-    async def guard(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> Landed:
-        """As ``later``, of a set query that returns the ids of the rows that it changed: what others depend on."""
+    async def guard(self, name: str, rows: Rows, /) -> Landed:
+        """As ``later``, of a set query that returns the ids of the rows that it changed: what others depend on.
+
+        The id is the first column of its rows.
+        """
         ...
 
     async def send(self) -> None:
@@ -148,19 +155,16 @@ class Database(Protocol):
         """
         ...
 
-    async def write_planned(
+    async def write_held(
         self,
         read: Callable[[Tx], Awaitable[S]],
         plan: Callable[[S], P | None],
         write: Callable[[Tx, P], Awaitable[T]],
-        *,
-        crowded: bool = False,
     ) -> T | None:
         """Read, plan, and write what was planned; nothing is written, and ``None`` returned, where the plan is ``None``.
 
-        The planning does not keep others waiting: what was read, by statements that stand alone, may have changed
-        before it is written, so ``write`` guards itself as in ``write_guarded``. ``crowded`` says that others are
-        about to plan the same: where an engine can, what is read is then held until it is written.
+        For where others are about to plan the same: what is read may be held until it is written, where an engine can.
+        Where it can't, it may have changed by then, so ``write`` guards itself as in ``write_guarded``.
         """
         ...
 

@@ -6,7 +6,9 @@ engine alone; an engine's own folder (``postgres/sql``) replaces a query of the 
 
 A query with a line ``-- rows: <column> <kind>, ...`` is a *set query*: it runs once for a whole list of rows, which it
 reads ``FROM @rows``, with ``:column`` for a column of the row at hand. Several statements in it, separated by ``;``,
-run one after the other over the same rows. How the rows get in is the engine's affair.
+run one after the other over the same rows. How the rows get in is the engine's affair. A line ``-- shared: <column>, ...``
+names those that the rows of one batch mostly have in common: they are then given once instead of with each row. Only what
+is written may be shared, not what a row is found by: else an engine could look for all rows of one value.
 """
 
 import re
@@ -23,12 +25,17 @@ from gnomon.domain.lease import LEASE_SECONDS_SQL
 
 _NAME = re.compile(r"^--\s*name:\s*(\w+)\s*$")
 _ROWS = re.compile(r"^--\s*rows:\s*(.+?),?\s*$")
+_SHARED = re.compile(r"^--\s*shared:\s*(.+?),?\s*$")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _OWN_LINE = re.compile(r"^\s*--(sqlite|postgres):(.*)$")
 ROWS = "@rows"
 _AGAIN = re.compile(r"^@(\w+)$", re.MULTILINE)
 _KINDS = frozenset({"text", "int", "real"})
 _MACROS = {"@lease_seconds": LEASE_SECONDS_SQL}
+
+
+def _is_head(line: str) -> bool:
+    return _ROWS.match(line) is not None or _SHARED.match(line) is not None
 
 
 class Column(NamedTuple):
@@ -42,13 +49,15 @@ class Column(NamedTuple):
 class Query:
     """A named query: its statements (one, unless it is a set query), its parameters in the order of their first use.
 
-    ``rows`` are the columns of a set query; empty for any other.
+    ``rows`` are the columns of a set query; empty for any other. ``shared`` are the numbers of those that its rows may
+    have in common.
     """
 
     name: str
     statements: tuple[str, ...]
     parameters: tuple[str, ...]
     rows: tuple[Column, ...] = ()
+    shared: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
@@ -89,12 +98,12 @@ def _parse(file: Traversable, engine: str) -> dict[str, Query]:
             if name in blocks:
                 raise ValueError(f"{name} stands twice in {file.name}")
             current = blocks.setdefault(name, [])
-        elif current is not None and (_ROWS.match(line) or not line.lstrip().startswith("--")):
+        elif current is not None and (_is_head(line) or not line.lstrip().startswith("--")):
             current.append(line)
     said: dict[str, str] = {}
     found: dict[str, Query] = {}
     for name, lines in blocks.items():
-        text = "\n".join(line for line in lines if not _ROWS.match(line)).strip().rstrip(";").rstrip()
+        text = "\n".join(line for line in lines if not _is_head(line)).strip().rstrip(";").rstrip()
         for macro, value in _MACROS.items():
             text = text.replace(macro, value)
         text = said[name] = _AGAIN.sub(lambda match: said[f"{noun}.{match.group(1)}"], text)
@@ -112,7 +121,21 @@ def _query(name: str, text: str, lines: list[str]) -> Query:
     if missing:
         raise ValueError(f"{name} uses {sorted(missing)}, which its rows don't have")
     statements = tuple(statement.strip() for statement in text.split(";") if statement.strip())
-    return Query(name, statements, tuple(column.name for column in rows), rows)
+    return Query(
+        name, statements, tuple(column.name for column in rows), rows, _shared(name, rows, statements, lines)
+    )
+
+
+def _shared(
+    name: str, rows: tuple[Column, ...], statements: tuple[str, ...], lines: list[str]
+) -> tuple[int, ...]:
+    given = ", ".join(match.group(1) for line in lines if (match := _SHARED.match(line)))
+    shared = {word.strip() for word in given.split(",") if word.strip()}
+    found_by = {word for text in statements for word in PARAMETER.findall(text.partition(ROWS)[2])}
+    wrong = shared - {column.name for column in rows} | shared & found_by
+    if wrong:
+        raise ValueError(f"{name} can't share {sorted(wrong)}: no columns, or what its rows are found by")
+    return tuple(number for number, column in enumerate(rows) if column.name in shared)
 
 
 def _column(name: str, text: str) -> Column:

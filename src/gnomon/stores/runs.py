@@ -6,84 +6,21 @@ Each write by a holder is one conditional statement that carries its fence; what
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from gnomon.domain.invocation import Usage
 from gnomon.domain.run import RunError, RunStatus
-from gnomon.stores.database import Landed, Row, Tx, Value
+from gnomon.stores.database import Landed, Row, Rows, Tx, Value
+from gnomon.stores.run_rows import NewRun
 
 Parameters = Mapping[str, Value]
-
-
-@dataclass(slots=True)  # not frozen: one is made for each slot of each batch, and freezing doubles the cost
-class NewRun:
-    """A run to insert with its turn, in a session that may be new. Instants are microseconds.
-
-    With ``owner`` it is born claimed: running under ``fence``, its lease stamped by the database's clock.
-    """
-
-    id: str
-    trigger: str
-    priority: int
-    target_kind: str
-    target_id: str
-    schedule_id: str | None
-    revision: int | None
-    nominal_fire_at: int | None
-    session_id: str
-    query: str
-    scheduled_for: int
-    claimable_at: int | None
-    lease_seconds: int
-    waits_for: str | None = None
-    parallel: bool = False
-    owner: str | None = None
-    claim_id: str | None = None
-    fence: int = 0
-    trace_id: str | None = None
-    invoked_by: str | None = None
-    api_key_id: str | None = None
-    source: str | None = None
-    dedup_key: str | None = None
-
-
-def _inserted(run: NewRun) -> Parameters:
-    claimed = run.owner is not None
-    return {
-        "id": run.id,
-        "trigger_kind": run.trigger,
-        "status": "running" if claimed else "queued",
-        "priority": run.priority,
-        "target_kind": run.target_kind,
-        "target_id": run.target_id,
-        "schedule_id": run.schedule_id,
-        "revision": run.revision,
-        "nominal_fire_at": run.nominal_fire_at,
-        "session_id": run.session_id,
-        "own_session": int(run.session_id[4:] == run.id[4:]),
-        "query": run.query,
-        "scheduled_for": run.scheduled_for,
-        "claimable_at": None if claimed else run.claimable_at,
-        "waits_for": run.waits_for,
-        "parallel": int(run.parallel),
-        "lease_seconds": run.lease_seconds,
-        "owner": run.owner,
-        "claim_id": run.claim_id,
-        "fence": run.fence,
-        "attempt": int(claimed),
-        "trace_id": run.trace_id,
-        "invoked_by": run.invoked_by,
-        "api_key_id": run.api_key_id,
-        "source": run.source,
-        "dedup_key": run.dedup_key,
-    }
 
 
 async def insert(
     tx: Tx, runs: Sequence[NewRun], landed: Landed | None = None, of: Sequence[str] = ()
 ) -> None:
     """Insert runs, each with its turn: the seed of its checkpoints, and a session with the first of them (DSP-5)."""
-    await tx.later("runs.insert", [_inserted(run) for run in runs], landed, of)
+    await tx.later("runs.insert", [run.row() for run in runs], landed, of)
 
 
 async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
@@ -130,7 +67,7 @@ async def renew(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]
     return {row[0] for row in await tx.many("runs.renew", rows)}
 
 
-async def close(tx: Tx, endings: Sequence[Parameters], *, alone: bool = False) -> Landed:
+async def close(tx: Tx, endings: Rows, *, alone: bool = False) -> Landed:
     """Close runs as their holder (RUN-6); with ``alone`` only those that alone are at work for their schedules."""
     return await tx.guard("runs.close_alone" if alone else "runs.close", endings)
 
@@ -147,9 +84,7 @@ async def close_queued(
     return await tx.one("runs.close_queued", id=run_id, status=status, error_code=error_code, error=error)
 
 
-async def answer(
-    tx: Tx, answers: Sequence[Parameters], landed: Landed | None = None, of: Sequence[str] = ()
-) -> None:
+async def answer(tx: Tx, answers: Rows, landed: Landed | None = None, of: Sequence[str] = ()) -> None:
     """Keep answers in full in their sessions (RUN-9)."""
     await tx.later("runs.answer", answers, landed, of)
 
@@ -196,7 +131,7 @@ async def insert_attempt(tx: Tx, **attempt: Value) -> bool:
     return await tx.one("runs.insert_attempt", **attempt) is not None
 
 
-async def unlock(tx: Tx, rows: Sequence[Parameters], landed: Landed, of: Sequence[str]) -> None:
+async def unlock(tx: Tx, rows: Rows, landed: Landed, of: Sequence[str]) -> None:
     """Take the lock of closed runs off their schedules, each of which has no other run and nobody who waits (RUN-3)."""
     await tx.later("runs.settle", rows, landed, of)
 

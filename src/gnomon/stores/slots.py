@@ -3,19 +3,93 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from typing import NamedTuple
 
-from gnomon.stores.database import Landed, Row, Tx, Value
+from gnomon.stores.database import Landed, Row, Rows, Tx, Value
 
 Parameters = Mapping[str, Value]
 
 
-async def claim_due(tx: Tx, limit: int, skip: int = 0, *, hold: bool = False) -> list[Row]:
+class Due(NamedTuple):
+    """A schedule that is due, as ``slots.claim_due`` reads it."""
+
+    id: str
+    revision: int
+    target_kind: str
+    target_id: str
+    cadence: str
+    calendar: str | None
+    anchor_at: int
+    query: str
+    session_mode: str
+    session_id: str | None
+    starts_at: int | None
+    ends_at: int | None
+    max_runs: int | None
+    overlap: str
+    catch_up: str
+    misfire_grace_seconds: int | None
+    jitter_seconds: int
+    dedup_key: str | None
+    next_fire_at: int
+    last_fire_at: int | None
+    recorded_until: int | None
+    run_count: int
+    in_flight_run_id: str | None
+    waiting_run_id: str | None
+    fence: int
+    timeout_seconds: int
+    max_attempts: int
+    backoff_seconds: int
+    backoff_max_seconds: int
+    on_lost: str
+    lease_seconds: int
+    now: int
+
+
+class Entry(NamedTuple):
+    """The ledger's row of a slot, as ``slots.enter`` writes it."""
+
+    schedule_id: str
+    nominal_fire_at: int
+    revision: int
+    disposition: str
+    reason: str | None
+    coalesced_first: int | None
+    coalesced_last: int | None
+    coalesced_count: int | None
+    run_id: str | None
+    session_id: str | None
+
+
+class Advance(NamedTuple):
+    """A schedule moved on by ``slots.advance``: what changes of it, and what it was seen to be."""
+
+    id: str
+    claimed_at: int
+    next_fire_at: int
+    recorded_until: int | None
+    fired_at: int | None
+    fired: int
+    in_flight_run_id: str | None
+    waiting_run_id: str | None
+    granted: int
+    seen_at: int
+    seen_revision: int
+    seen_runs: int
+    seen_fence: int
+    seen_in_flight: str | None
+    seen_waiting: str | None
+
+
+async def claim_due(tx: Tx, limit: int, skip: int = 0, *, hold: bool = False) -> list[Due]:
     """The schedules that are due by the database's clock, with the length of the lease their runs get (DSP-3).
 
     The longest waiting first, but for the first ``skip``. With ``hold``, where writers come side by side, nobody else
     gets them until the transaction ends, and those that others hold are passed over.
     """
-    return await tx.all("slots.hold_due" if hold else "slots.claim_due", limit=limit, skip=skip)
+    found = await tx.tuples("slots.hold_due" if hold else "slots.claim_due", limit=limit, skip=skip)
+    return list(map(Due._make, found))
 
 
 async def next_due(tx: Tx) -> int | None:
@@ -24,12 +98,12 @@ async def next_due(tx: Tx) -> int | None:
     return None if row is None else row["wait_us"]
 
 
-async def record(tx: Tx, occurrences: Iterable[Parameters]) -> set[str]:
+async def record(tx: Tx, occurrences: Rows) -> set[str]:
     """Write the ledger's rows; the schedules whose slot was not recorded before (DSP-6)."""
     return {row[0] for row in await tx.many("slots.record", occurrences)}
 
 
-async def enter(tx: Tx, occurrences: Iterable[Parameters], landed: Landed, of: Sequence[str]) -> None:
+async def enter(tx: Tx, occurrences: Rows, landed: Landed, of: Sequence[str]) -> None:
     """Write the ledger's rows of schedules that moved on.
 
     Raises:
@@ -38,12 +112,12 @@ async def enter(tx: Tx, occurrences: Iterable[Parameters], landed: Landed, of: S
     await tx.later("slots.enter", occurrences, landed, of)
 
 
-async def recorded(tx: Tx, occurrences: Iterable[Parameters]) -> set[str]:
+async def recorded(tx: Tx, occurrences: Rows) -> set[str]:
     """Of slots as ``record`` takes them, the schedules of those that the ledger holds."""
     return {row[0] for row in await tx.many("slots.recorded", occurrences)}
 
 
-async def advance(tx: Tx, schedules: Iterable[Parameters]) -> Landed:
+async def advance(tx: Tx, schedules: Rows) -> Landed:
     """Move schedules to their next slot; those that still were as they had been read."""
     return await tx.guard("slots.advance", schedules)
 

@@ -155,7 +155,7 @@ async def claim(
         limit=limit,
     )
     locks = [Lock(*row) for row in taken]
-    await tx.later("tasks.begin", [{"task_id": lock.task_id, "fence": lock.fence} for lock in locks])
+    await tx.later("tasks.begin", [(lock.task_id, lock.fence) for lock in locks])
     return locks
 
 

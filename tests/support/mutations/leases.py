@@ -57,7 +57,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a claim whose answer was lost is asked for",
         "services/dispatcher.py",
-        "            self.lost_claims.doubt(claim_id, error)\n",
+        "            self.lost_claims.doubt(claim.id, error)\n",
         "",
         _FOUND + "test_a_slot_s_claim_whose_answer_was_lost_is_asked_for",
     ),

@@ -7,6 +7,7 @@ _WAITS = "tests/service/test_sqlite_database_waits.py::"
 _OPENING = "tests/service/test_sqlite_opening.py::"
 _UPGRADE = "tests/service/test_sqlite_opening_upgrade.py::"
 _CONNECTION = "stores/sqlite/connection.py"
+_MANY = "tests/contract/test_slots.py::test_of_many_at_once_only_those_that_moved_on_are_entered"
 _FILE = "stores/sqlite/opening.py"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -30,6 +31,20 @@ MUTANTS: tuple[Mutant, ...] = (
         '    "PRAGMA recursive_triggers=ON",\n',
         "",
         "tests/contract/test_audit_schema.py::test_replacing_is_no_way_past_the_triggers",
+    ),
+    Mutant(
+        "all rows of a guard count as landed only if all were changed",
+        _CONNECTION,
+        "if self._say(statement, given, returning=False)[1] == len(given):",
+        "if self._say(statement, given, returning=False)[1]:",
+        _MANY,
+    ),
+    Mutant(
+        "a guard that let some rows through is taken back before it is said again",
+        _CONNECTION,
+        '            self._raw.execute("ROLLBACK TO guard")\n',
+        "",
+        _MANY,
     ),
     Mutant(
         "the reader can't write",

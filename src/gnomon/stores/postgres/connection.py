@@ -5,12 +5,12 @@ names carry their schema, and timeouts are set inside the transaction, in the sa
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import asyncpg
 
 from gnomon.domain.errors import UnusableDatabase
-from gnomon.stores.database import Landed, Row, Value, kept
+from gnomon.stores.database import Landed, Row, Rows, Value, kept
 from gnomon.stores.postgres.address import Address
 from gnomon.stores.postgres.failures import FAILURES, is_definite, unknown
 from gnomon.stores.postgres.statements import Catalogue, Part, PutOff, SetStatement
@@ -113,29 +113,29 @@ class Connection:
         tag = await raw.execute(statement.text, *self._given(statement.values(parameters)))
         return int(tag.rpartition(" ")[2])
 
-    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
+    async def many(self, name: str, rows: Rows, /) -> list[tuple[Any, ...]]:
         """See ``Tx.many``: one trip for all rows, where the query is a set query one statement as well."""
         if name in self._catalogue.sets:
             statement = self._catalogue.sets[name]
-            arrays = statement.arrays(rows)
-            if not arrays:
+            put_off = statement.put_off(rows, Part.WHOLE)
+            if put_off is None:
                 return []
             if self._open_guard is not None:  # one statement has one answer
                 await self.send()
             await self._make_room(statement)
-            self._put_off.append(PutOff(statement, arrays))
+            self._put_off.append(put_off)
             await self._begin()
             return [tuple(record) for record in await self._send()]
         raw = await self.ready()
         single = self._catalogue.plain[name]
-        given = [self._given(single.values(row)) for row in rows]
+        given = [self._given(single.values(row)) for row in cast("Iterable[Mapping[str, Value]]", rows)]
         records = await raw.fetchmany(single.text, given) if given else []
         return [tuple(record) for record in records]
 
     async def later(
         self,
         name: str,
-        rows: Iterable[Mapping[str, Value]],
+        rows: Rows,
         /,
         landed: Landed | None = None,
         of: Sequence[str] = (),
@@ -144,20 +144,19 @@ class Connection:
         statement = self._catalogue.sets[name]
         await self._make_room(statement)
         if landed is not None and landed.known:
-            rows, landed = kept(rows, landed, of), None
-        arrays = statement.arrays(rows, None if landed is None else of)
-        if arrays:
-            part = Part.WHOLE if landed is None else Part.GUARDED
-            self._put_off.append(PutOff(statement, arrays, part))
+            rows, landed = kept(cast("Iterable[Any]", rows), landed, of), None
+        put_off = statement.put_off(rows, Part.WHOLE if landed is None else Part.GUARDED, of)
+        if put_off is not None:
+            self._put_off.append(put_off)
 
-    async def guard(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> Landed:
+    async def guard(self, name: str, rows: Rows, /) -> Landed:
         """See ``Tx.guard``: it goes with what depends on it, in one trip."""
         await self.send()
         statement = self._catalogue.sets[name]
-        arrays = statement.arrays(rows)
-        if not arrays:
+        put_off = statement.put_off(rows, Part.GUARD)
+        if put_off is None:
             return Landed(())
-        self._put_off.append(PutOff(statement, arrays, Part.GUARD))
+        self._put_off.append(put_off)
         self._open_guard = Landed()
         return self._open_guard
 
@@ -207,14 +206,18 @@ class Connection:
         """Send what was put off; what the last of it returned, or the ids that the guard let through."""
         put_off, self._put_off = self._put_off, []
         guard, self._open_guard = self._open_guard, None
-        arrays = [array for each in put_off for array in each.arrays]
+        values = [value for each in put_off for value in each.values]
         text = self._catalogue.together(put_off)
-        found = await self._raw.fetch(text, *(map(self._given, arrays) if self._clean else arrays))
+        found = await self._raw.fetch(text, *(map(_cleaned, values) if self._clean else values))
         if guard is not None:
             guard.answer(record["id"] for record in found)
         return found
 
     def _given(self, values: Sequence[Value]) -> Sequence[Value]:
-        if not self._clean:
-            return values
-        return [value.replace("\x00", "\ufffd") if isinstance(value, str) else value for value in values]
+        return [_cleaned(value) for value in values] if self._clean else values
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_cleaned(one) for one in value]
+    return value.replace("\x00", "\ufffd") if isinstance(value, str) else value

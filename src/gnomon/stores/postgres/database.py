@@ -55,24 +55,19 @@ class PostgresDatabase:
         """See ``Database.write_guarded``."""
         return await self._run(self._guarded, work)
 
-    async def write_planned(
+    async def write_held(
         self,
         read: Callable[[Tx], Awaitable[S]],
         plan: Callable[[S], P | None],
         write: Callable[[Tx, P], Awaitable[T]],
-        *,
-        crowded: bool = False,
     ) -> T | None:
-        """See ``Database.write_planned``: where it is ``crowded`` in one transaction, in which what was read is held."""
+        """See ``Database.write_held``."""
 
         async def work(tx: Tx) -> T | None:
             planned = plan(await read(tx))
             return None if planned is None else await write(tx, planned)
 
-        if crowded:
-            return await self._run(self._guarded, work)
-        planned = plan(await self.look(read))
-        return None if planned is None else await self._run(self._guarded, lambda tx: write(tx, planned))
+        return await self._run(self._guarded, work)
 
     async def look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.look``: a trip for each statement, and none around them."""

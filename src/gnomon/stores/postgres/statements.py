@@ -1,26 +1,29 @@
 """Named queries as PostgreSQL gets them: numbered parameters, and the rows of a set query as one array a column.
 
-So a batch is one statement and one round trip, however many rows it has. Several statements over the same rows become
+A column that all rows have in common is one value instead. So a batch is one statement and one round trip, however many rows it has. Several statements over the same rows become
 one as well, each but the last a data-modifying WITH: they then see the same snapshot, so none may read what another
 writes.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gnomon.stores import migrations
-from gnomon.stores.database import Value
+from gnomon.stores.database import Rows, Value
 from gnomon.stores.queries import PARAMETER, ROWS, Query, picker
 
 _TYPES = {"text": "text", "int": "bigint", "real": "double precision"}
 _CHANGES = "UPDATE "
+_OF_A_ROW = re.compile(r"given\.\w+")
+_FORMS = 8
 _TABLE = re.compile(r"CREATE TABLE (\w+)")
 _FUNCTION = re.compile(r"CREATE FUNCTION (\w+)\(")
 Qualifier = Callable[[str], str]
+Given: TypeAlias = Value | list[Value]
 
 
 class Statement:
@@ -38,49 +41,86 @@ class Statement:
 class SetStatement:
     """A query that runs once for a whole list of rows."""
 
-    __slots__ = ("_columns", "_in_order", "_kinds", "_steps", "name", "touched")
+    __slots__ = (
+        "_columns",
+        "_forms",
+        "_in_order",
+        "_names",
+        "_shared",
+        "_steps",
+        "_values",
+        "name",
+        "touched",
+    )
 
     def __init__(self, query: Query) -> None:
         self.name = query.name
-        self._columns = tuple(column.name for column in query.rows)
-        self._kinds = tuple(column.kind for column in query.rows)
+        self._columns = query.rows
+        self._names = tuple(column.name for column in query.rows)
+        self._values = picker(self._names)
+        self._shared = query.shared
+        self._forms: set[tuple[int, ...]] = set()
         # a name of the table's own would be ambiguous beside it
         self._steps = tuple(PARAMETER.sub(r"given.\1_", step) for step in query.statements)
         self.touched = {step.split()[1 if step.startswith(_CHANGES) else 2] for step in self._steps}
         # two batches that change the same rows lock them in the same order, wherever the plan follows the array
         self._in_order = any(step.startswith(_CHANGES) for step in self._steps)
 
-    def steps(self, taken: int, part: "Part") -> list[str]:
+    def put_off(self, rows: Rows, part: "Part", of: Sequence[str] = ()) -> "PutOff | None":
+        """These rows, to be sent: a list for each column, or a value where all have one; ``None`` without any row.
+
+        ``of`` are the guard's ids of a part that is guarded, one for each row.
+        """
+        given = [row if isinstance(row, tuple) else self._values(row) for row in rows]
+        if not given:
+            return None
+        if self._in_order and part is not Part.GUARDED:
+            given.sort(key=itemgetter(0))
+        values: list[Given] = [list(column) for column in zip(*given, strict=True)]
+        shared = self._in_common(values, len(given))
+        for number in shared:
+            values[number] = given[0][number]
+        if part is Part.GUARDED:
+            values.append(list(of))
+        return PutOff(self, values, part, shared)
+
+    def _in_common(self, columns: Sequence[Any], count: int) -> tuple[int, ...]:
+        """The columns that all rows have in common. Each set of them is a statement of its own, so they are few."""
+        form = tuple(number for number in self._shared if columns[number].count(columns[number][0]) == count)
+        if form not in self._forms:
+            if len(self._forms) == _FORMS:
+                return ()
+            self._forms.add(form)
+        return form
+
+    @property
+    def width(self) -> int:
+        """How many columns its rows have."""
+        return len(self._columns)
+
+    def steps(self, taken: int, put_off: "PutOff") -> list[str]:
         """Its statements, where so many parameters are taken by others before it.
 
         One that depends on a guard takes a parameter more: the guard's ids, of which the first step lets some through.
         """
-        arrays = ", ".join(f"${taken + n}::{_TYPES[kind]}[]" for n, kind in enumerate(self._kinds, 1))
-        names = ", ".join(f"{name}_" for name in self._columns)
+        own = [
+            (f"${taken + number}::{_TYPES[column.kind]}[]", f"{column.name}_")
+            for number, column in enumerate(self._columns, 1)
+            if number - 1 not in put_off.shared
+        ]
+        arrays, names = (", ".join(words) for words in zip(*own, strict=True))
         given = f"unnest({arrays}) AS given({names})"
-        if part is Part.GUARDED:
-            every = f"unnest({arrays}, ${taken + self.width + 1}::text[]) AS every({names}, of_)"
+        if put_off.part is Part.GUARDED:
+            every = f"unnest({arrays}, ${taken + len(self._columns) + 1}::text[]) AS every({names}, of_)"
             given = f"(SELECT {names} FROM {every} WHERE of_ IN (SELECT id FROM step_1)) AS given"  # noqa: S608 - names of ours
-        return [step.replace(ROWS, given) for step in self._steps]
-
-    @property
-    def width(self) -> int:
-        """How many parameters it takes."""
-        return len(self._columns)
-
-    def arrays(
-        self, rows: Iterable[Mapping[str, Value]], of: Sequence[str] | None = None
-    ) -> list[list[Value]]:
-        """The rows as one list for each column, and one of the guard's ids; empty where there is no row."""
-        given = list(rows)
-        if not given:
-            return []
-        more: list[list[Value]] = []
-        if of is not None:
-            more = [list(of)]
-        elif self._in_order:
-            given.sort(key=itemgetter(self._columns[0]))
-        return [[row[name] for row in given] for name in self._columns] + more
+        common = {
+            f"given.{self._names[number]}_": f"${taken + number + 1}::{_TYPES[self._columns[number].kind]}"
+            for number in put_off.shared
+        }
+        return [
+            _OF_A_ROW.sub(lambda found: common.get(found.group(), found.group()), step).replace(ROWS, given)
+            for step in self._steps
+        ]
 
 
 class Part(Enum):
@@ -92,11 +132,12 @@ class Part(Enum):
 
 
 class PutOff(NamedTuple):
-    """A set query that waits to be sent, with its rows."""
+    """A set query that waits to be sent, with its rows: a list for each column, or a value where it is ``shared``."""
 
     statement: SetStatement
-    arrays: list[list[Value]]
+    values: list[Given]
     part: Part = Part.WHOLE
+    shared: tuple[int, ...] = ()
 
 
 class Catalogue:
@@ -114,11 +155,11 @@ class Catalogue:
             name: _plain(query, self._qualified) for name, query in queries.items() if not query.rows
         }
         self.sets = {name: _set(query) for name, query in queries.items() if query.rows}
-        self._together: dict[tuple[tuple[str, Part], ...], str] = {}
+        self._together: dict[tuple[tuple[str, Part, tuple[int, ...]], ...], str] = {}
 
     def together(self, put_off: Sequence[PutOff]) -> str:
         """Several set queries as one statement, whose answer is the guard's ids, else the last one's."""
-        names = tuple((each.statement.name, each.part) for each in put_off)
+        names = tuple((each.statement.name, each.part, each.shared) for each in put_off)
         text = self._together.get(names)
         if text is None:
             text = self._together[names] = self._qualified(_combined(put_off))
@@ -134,7 +175,7 @@ def _combined(put_off: Sequence[PutOff]) -> str:
     steps: list[str] = []
     taken = 0
     for each in put_off:
-        steps += each.statement.steps(taken, each.part)
+        steps += each.statement.steps(taken, each)
         taken += each.statement.width + (each.part is Part.GUARDED)
     if put_off[0].part is Part.GUARD:
         steps.append("SELECT id FROM step_1")

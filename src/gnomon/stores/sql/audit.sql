@@ -2,6 +2,7 @@
 
 -- name: append
 -- rows: actor text, action text, subject_kind text, subject_id text, fence int, detail text
+-- shared: actor, action, subject_kind, detail
 INSERT INTO audit (at, actor, action, subject_kind, subject_id, fence, detail)
 SELECT now_us(), :actor, :action, :subject_kind, :subject_id, :fence, :detail FROM @rows;
 

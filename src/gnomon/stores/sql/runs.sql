@@ -9,6 +9,8 @@
 -- rows: revision int, nominal_fire_at int, session_id text, own_session int, query text, scheduled_for int,
 -- rows: claimable_at int, waits_for text, parallel int, lease_seconds int, owner text, claim_id text, fence int,
 -- rows: attempt int, trace_id text, invoked_by text, api_key_id text, source text, dedup_key text
+-- shared: trigger_kind, status, priority, target_kind, own_session, waits_for, parallel, owner, claim_id, attempt,
+-- shared: trace_id, invoked_by, api_key_id, source, dedup_key
 -- a session is there with its first turn: it needs no row of its own
 INSERT INTO turns (session_id, run_id, query, created_at)
 SELECT :session_id, :id, :query, now_us() FROM @rows;
@@ -87,6 +89,7 @@ RETURNING id;
 -- name: close
 -- rows: id text, owner text, fence int, status text, duration_us int, model_calls int, input_tokens int,
 -- rows: output_tokens int, cost real, response_preview text, error_code text, error text
+-- shared: status, model_calls, input_tokens, output_tokens, cost, response_preview, error_code, error
 UPDATE runs SET
     status = :status, finished_at = now_us(), duration_us = :duration_us, lease_until = NULL, claim_id = NULL,
     -- beside what the attempts before this one spent
@@ -108,6 +111,7 @@ RETURNING id;
 -- this. Whoever is at work on a schedule keeps it, so that nobody waits here
 -- rows: id text, owner text, fence int, status text, duration_us int, model_calls int, input_tokens int,
 -- rows: output_tokens int, cost real, response_preview text, error_code text, error text
+-- shared: status, model_calls, input_tokens, output_tokens, cost, response_preview, error_code, error
 UPDATE runs SET
     status = :status, finished_at = now_us(), duration_us = :duration_us, lease_until = NULL, claim_id = NULL,
     -- beside what the attempts before this one spent
@@ -199,6 +203,7 @@ RETURNING run_id;
 
 -- name: settle
 -- rows: schedule_id text, run_id text, clears int
+-- shared: clears
 UPDATE schedules SET
     in_flight_run_id = CASE WHEN in_flight_run_id = :run_id THEN waiting_run_id ELSE in_flight_run_id END,
     waiting_run_id = CASE WHEN in_flight_run_id = :run_id OR waiting_run_id = :run_id THEN NULL

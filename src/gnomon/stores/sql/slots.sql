@@ -17,7 +17,7 @@ SELECT min(next_fire_at) - now_us() AS wait_us FROM schedules
 WHERE status = 'active' AND next_fire_at IS NOT NULL;
 
 -- name: hold_due
--- the same where a crowd is at it: whoever comes first keeps what it reads until it has written (write_planned)
+-- the same where a crowd is at it: whoever comes first keeps what it reads until it has written (write_held)
 @claim_due
 --postgres: FOR UPDATE SKIP LOCKED
 ;
@@ -25,6 +25,7 @@ WHERE status = 'active' AND next_fire_at IS NOT NULL;
 -- name: enter
 -- rows: schedule_id text, nominal_fire_at int, revision int, disposition text, reason text, coalesced_first int,
 -- rows: coalesced_last int, coalesced_count int, run_id text, session_id text
+-- shared: disposition, reason, coalesced_first, coalesced_last, coalesced_count
 INSERT INTO occurrences (
     schedule_id, nominal_fire_at, revision, disposition, reason, coalesced_first, coalesced_last, coalesced_count,
     run_id, session_id, created_at
@@ -51,6 +52,7 @@ WHERE o.schedule_id = :schedule_id AND o.nominal_fire_at = :nominal_fire_at;
 -- rows: id text, claimed_at int, next_fire_at int, recorded_until int, fired_at int, fired int, in_flight_run_id text,
 -- rows: waiting_run_id text, granted int, seen_at int, seen_revision int, seen_runs int, seen_fence int,
 -- rows: seen_in_flight text, seen_waiting text
+-- shared: fired, waiting_run_id, granted
 UPDATE schedules SET
     next_fire_at = :next_fire_at,
     recorded_until = coalesce(:recorded_until, recorded_until),

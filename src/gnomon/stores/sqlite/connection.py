@@ -9,20 +9,21 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import apsw
 
 from gnomon.domain.errors import Unavailable
 from gnomon.ports.clock import Clock
-from gnomon.stores.database import CheckViolation, Landed, Row, UniqueViolation, Value, kept
-from gnomon.stores.queries import PARAMETER, ROWS, Query, picker
+from gnomon.stores.database import CheckViolation, Landed, Row, Rows, UniqueViolation, Value, kept
+from gnomon.stores.queries import Query
+from gnomon.stores.sqlite.statements import SetStatement, Statement
 
 T = TypeVar("T")
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
-_NOW = "now_us()"
 BUSY_SECONDS = 10.0
 _JOURNAL_BYTES = 64 * 1024 * 1024
+_MANY = 8  # rows: with fewer, it costs more to ask how many were changed than which ones
 _LARGE = 1_000_000  # characters: more rows than that go in by halves, since a text has its bound in SQLite
 _PRAGMAS = (
     # FULL: a power cut loses no acknowledged commit (OPS-1); NORMAL would forget the last claims
@@ -85,46 +86,8 @@ def open_connection(
     return Connection(raw, queries, clock)
 
 
-class _Statement:
-    """A named query as SQLite gets it: numbered parameters, and ``now_us()`` as one of them.
-
-    A function of ours would be called back from inside SQLite for each row and place, and each call would fight with
-    the event loop for the interpreter. As a parameter it has one value for the whole of a statement, as
-    statement_timestamp() has on PostgreSQL.
-    """
-
-    __slots__ = ("text", "uses_now", "values")
-
-    def __init__(self, query: Query) -> None:
-        numbers = {name: number for number, name in enumerate(query.parameters, 1)}
-        self.uses_now = _NOW in query.text
-        text = query.text.replace(_NOW, f"?{len(numbers) + 1}")
-        self.text = PARAMETER.sub(lambda match: f"?{numbers[match.group(1)]}", text)
-        self.values = picker(query.parameters)
-
-
-class SetStatement:
-    """A set query as SQLite gets it: all its rows as one JSON parameter.
-
-    So a batch is one step inside SQLite, during which the event loop has the interpreter; bound row by row it would be
-    let go of and fought for a hundred times.
-    """
-
-    __slots__ = ("texts", "values")
-
-    def __init__(self, query: Query) -> None:
-        places = {column.name: number for number, column in enumerate(query.rows)}
-        self.texts = tuple((self._text(text, places), _NOW in text) for text in query.statements)
-        self.values = picker(query.parameters)
-
-    @staticmethod
-    def _text(text: str, places: Mapping[str, int]) -> str:
-        text = text.replace(ROWS, "(SELECT value FROM jsonb_each(?1)) AS given").replace(_NOW, "?2")
-        return PARAMETER.sub(lambda match: f"(given.value ->> {places[match.group(1)]})", text)
-
-
 # the text of a query is the same for each connection
-_statement = cache(_Statement)
+_statement = cache(Statement)
 _set_statement = cache(SetStatement)
 
 
@@ -196,52 +159,71 @@ class Connection:
         self._execute(name, parameters).fetchall()
         return self._raw.changes()
 
-    async def many(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> list[tuple[Any, ...]]:
+    async def many(self, name: str, rows: Rows, /) -> list[tuple[Any, ...]]:
         """See ``Tx.many``."""
         if name in self._sets:
             statement = self._sets[name]
-            given = list(map(statement.values, rows))
-            return self._all_at_once(statement, given) if given else []
-        return self._one_by_one(self._statements[name], rows)
+            return self._say(statement, statement.tuples(rows))[0]
+        return self._one_by_one(self._statements[name], cast("Iterable[Mapping[str, Value]]", rows))
 
     async def later(
-        self,
-        name: str,
-        rows: Iterable[Mapping[str, Value]],
-        /,
-        landed: Landed | None = None,
-        of: Sequence[str] = (),
+        self, name: str, rows: Rows, /, landed: Landed | None = None, of: Sequence[str] = ()
     ) -> None:
         """See ``Tx.later``: there is nothing to be gained by waiting."""
-        await self.many(name, rows if landed is None else kept(rows, landed, of))
+        statement = self._sets[name]
+        given = statement.tuples(rows)
+        self._say(statement, given if landed is None else kept(given, landed, of))
 
-    async def guard(self, name: str, rows: Iterable[Mapping[str, Value]], /) -> Landed:
-        """See ``Tx.guard``."""
-        return Landed(row[0] for row in await self.many(name, rows))
+    async def guard(self, name: str, rows: Rows, /) -> Landed:
+        """See ``Tx.guard``.
+
+        How many rows were changed is known at once; which ones would come one by one, with the interpreter let go of and
+        fought for at each. So they are asked for only where some were not, after the statement was taken back.
+        """
+        statement = self._sets[name]
+        given = statement.tuples(rows)
+        ids = {cast("str", row[0]) for row in given}
+        if len(given) >= _MANY and len(ids) == len(given):
+            self._raw.execute("SAVEPOINT guard")
+            if self._say(statement, given, returning=False)[1] == len(given):
+                self._raw.execute("RELEASE guard")
+                return Landed(ids)
+            self._raw.execute("ROLLBACK TO guard")
+            self._raw.execute("RELEASE guard")
+        return Landed(row[0] for row in self._say(statement, given)[0])
 
     async def send(self) -> None:
         """See ``Tx.send``: nothing was put off."""
 
-    def _one_by_one(
-        self, statement: _Statement, rows: Iterable[Mapping[str, Value]]
-    ) -> list[tuple[Any, ...]]:
+    def _one_by_one(self, statement: Statement, rows: Iterable[Mapping[str, Value]]) -> list[tuple[Any, ...]]:
         values: Iterable[tuple[Value, ...]] = map(statement.values, rows)
         if statement.uses_now:
             now = (self._clock.micros(),)
             values = [given + now for given in values]
         return self._raw.executemany(statement.text, values).fetchall()
 
-    def _all_at_once(self, statement: SetStatement, given: list[tuple[Value, ...]]) -> list[tuple[Any, ...]]:
+    def _say(
+        self, statement: SetStatement, given: list[tuple[Value, ...]], *, returning: bool = True
+    ) -> tuple[list[tuple[Any, ...]], int]:
+        """Run a set query; what it returned, and how many rows it changed."""
+        if not given:
+            return [], 0
+        shared, common, rows = statement.apart(given)
         # not escaped to ASCII: half a surrogate pair is refused here, as it is where a value is bound by itself
-        encoded = _encode(given)
+        encoded = _encode(rows)
         if len(encoded) > _LARGE and len(given) > 1:
             middle = len(given) // 2
-            return self._all_at_once(statement, given[:middle]) + self._all_at_once(statement, given[middle:])
+            first, last = (
+                self._say(statement, half, returning=returning) for half in (given[:middle], given[middle:])
+            )
+            return first[0] + last[0], first[1] + last[1]
+        values = (encoded, self._clock.micros(), *common)
         returned: list[tuple[Any, ...]] = []
-        for text, uses_now in statement.texts:
-            values = (encoded, self._clock.micros()) if uses_now else (encoded,)
-            returned += self._raw.execute(text, values).fetchall()
-        return returned
+        changed = 0
+        for text, count in statement.texts(shared, returning=returning):
+            returned += self._raw.execute(text, values[:count]).fetchall()
+            changed += self._raw.changes()
+        return returned, changed
 
     def _execute(self, name: str, parameters: Mapping[str, Value]) -> apsw.Cursor:
         statement = self._statements[name]

@@ -134,15 +134,13 @@ class SqliteDatabase:
         """See ``Database.write_guarded``: here writers come one after the other anyway."""
         return await self.write(work)
 
-    async def write_planned(
+    async def write_held(
         self,
         read: Callable[[Tx], Awaitable[S]],
         plan: Callable[[S], P | None],
         write: Callable[[Tx, P], Awaitable[T]],
-        *,
-        crowded: bool = False,  # noqa: ARG002 - nothing but the write lock of the file could be held
     ) -> T | None:
-        """See ``Database.write_planned``: the write lock is held while it is written, and no longer."""
+        """See ``Database.write_held``: nothing but the write lock could be held, and planning is no reason to."""
         planned = plan(await self.read(read))
         return None if planned is None else await self.write(lambda tx: write(tx, planned))
 
