@@ -32,6 +32,7 @@ LONG = (
     "tests/sim/test_board_seeds.py::test_a_simulation_injects_and_sees_what_it_is_there_for",
     "tests/sim/test_board_plants.py::test_a_missing_guard_is_found[acknowledged-and-passed-on]",
     "tests/sim/test_board_plants.py::test_a_missing_guard_is_found[blind-task-sweep]",
+    "tests/sim/test_board_plants.py::test_a_missing_guard_is_found[late-task-sweep]",
     "tests/sim/test_board_plants.py::test_a_missing_guard_is_found[never-passed-on]",
     "tests/sim/test_board_plants.py::test_a_missing_guard_is_found[unfenced-result]",
     "tests/chaos/test_failover.py",

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from gnomon.domain.errors import Unavailable
+from support.simulation_board_bounds import the_abandoned_come_back
 from support.simulation_board_history import BoardHistory, Held
 
 ENDED = {"succeeded", "failed", "missed"}
@@ -265,14 +266,9 @@ def nothing_is_lost_in_peace(history: BoardHistory) -> Iterator[str]:
     if not history.calm:
         return
     for entry in history.rows("audit"):
-        if entry["action"] in {"EXPIRE", "TAKE_BACK", "OFFLINE"} and not _asked_for(history, entry):
+        # an instance that a person drained is ended, and what it had goes the ways of the dead
+        if entry["action"] in {"EXPIRE", "TAKE_BACK", "OFFLINE"} and not history.fell_silent:
             yield f"{entry['action']} of {entry['subject_id']} in peace: {entry['detail']}"
-
-
-def _asked_for(history: BoardHistory, entry: dict[str, Any]) -> bool:
-    """An instance that a person drained is ended, and what it had goes the ways of the dead."""
-    del entry
-    return bool(history.fell_silent)
 
 
 CHECKS = (
@@ -289,6 +285,7 @@ CHECKS = (
     only_the_present_speak,
     epochs_grow,
     all_comes_to_an_end,
+    the_abandoned_come_back,
     nothing_is_lost_in_peace,
 )
 

@@ -114,6 +114,17 @@ def blind_sweep() -> Iterator[Changed]:
 
 
 @contextmanager
+def late_sweep() -> Iterator[Changed]:
+    """What is over is taken five minutes after that (BRD-5)."""
+    query = queries.load("sqlite")["tasks.expired"]
+    text = query.text
+    for over in ("l.expires_at <= now_us() AND", "last_heartbeat_at <= now_us() - :timeout_us"):
+        assert text.count(over) == 1, f"{over!r} is not in tasks.expired any more"
+        text = text.replace(over, over.replace("now_us()", "now_us() - 300000000"))
+    yield {"tasks.expired": replace(query, statements=(text,))}
+
+
+@contextmanager
 def unfenced_result() -> Iterator[Changed]:
     """A trigger is ended by whoever names it (JOB-4)."""
     yield without(
@@ -211,6 +222,7 @@ PLANTS = (
         "claims_end_once",
     ),
     BoardPlant("blind task sweep", blind_sweep, _STORM(tilt="jump", board_plans=("long",)), "one_holder"),
+    BoardPlant("late task sweep", late_sweep, _STORM(jumps=False), "the_abandoned_come_back"),
     BoardPlant(
         "unfenced result", unfenced_result, _STORM(plans=("foreign", "late")), "only_the_present_speak"
     ),
