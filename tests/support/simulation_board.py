@@ -139,11 +139,12 @@ class BoardWorld(World):
         self.born.append(process)
         return process
 
-    def retire(self, worker: SimWorker) -> None:
-        """An instance is ended for good, and another begins in its place."""
-        if worker in self.crew:
-            worker.kill()
-            self.crew[self.crew.index(worker)] = SimWorker(self, f"r{self.births}", worker.role)
+    def retire(self, name: str) -> None:
+        """An instance is ended for good, whichever incarnation it is, and another begins in its place."""
+        for index, worker in enumerate(self.crew):
+            if worker.name == name:
+                worker.kill()
+                self.crew[index] = SimWorker(self, f"r{self.births}", worker.role)
 
     def _act(self) -> None:
         super()._act()

@@ -49,7 +49,7 @@ def drain(world: "BoardWorld", server: SimServer) -> None:
     worker = world.rng.choice(world.crew)
     if worker.instance_id and world.rng.random() < 0.4:
         world.ask(server, partial(server.instances.drain, CALLER, worker.instance_id))
-        world.later(60.0, partial(world.retire, worker))
+        world.later(60.0, partial(world.retire, worker.name))
 
 
 def switch(world: "BoardWorld", server: SimServer) -> None:
