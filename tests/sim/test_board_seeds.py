@@ -75,7 +75,7 @@ def test_every_invariant_of_the_board_and_of_jobs_holds(
         tally.update(
             {"simulations of the board": 1, "pushes": len(history.deliveries), "claims": len(history.holds)}
         )
-        assert history.deliveries, f"seed {seed} pushed nothing"
+        assert history.rows("triggers"), f"seed {seed} had no slot"
         assert history.holds, f"seed {seed} claimed nothing"
 
 
