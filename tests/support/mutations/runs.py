@@ -54,13 +54,13 @@ _QUEUE: tuple[Mutant, ...] = (
     ),
     without(
         "runs.claim",
-        "claimable_at <= now_us()",
+        "claimable_at + 0 <= now_us()",
         _CLAIM + "test_the_claim_looks_again_at_what_was_found",
     ),
     in_query(
         "runs.claim",
         "status and instant together",
-        " AND status = 'queued' AND claimable_at <= now_us()",
+        " AND status = 'queued' AND claimable_at + 0 <= now_us()",
         "",
         _CLAIM + "test_the_claim_looks_again_at_what_was_found",
     ),

@@ -5,6 +5,7 @@ names carry their schema, and timeouts are set inside the transaction, in the sa
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import asyncpg
@@ -20,6 +21,12 @@ CONNECT_SECONDS = 10.0
 STATEMENT_SECONDS = 20.0  # after that the line is given up: a proxy may hold it open for ever
 
 
+# What is looked at and written is found by its key. A plan that was made while a table was small would read it whole
+# from then on, however large it has grown since, until the server has analysed it. A pooler may not take these: then it
+# is slower at first, and right all the same.
+BY_KEY = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+
+
 async def connect(address: Address, *, cached: int, seconds: float = CONNECT_SECONDS) -> Raw:
     """A new connection; ``cached`` is how many prepared statements it keeps.
 
@@ -27,15 +34,20 @@ async def connect(address: Address, *, cached: int, seconds: float = CONNECT_SEC
         UnusableDatabase: the address is wrong in itself.
         Exception: the driver's own errors (``failures.FAILURES``).
     """
+    open_it = partial(
+        asyncpg.connect,
+        address.dsn,
+        timeout=seconds,
+        command_timeout=STATEMENT_SECONDS,
+        statement_cache_size=cached,
+        max_cached_statement_lifetime=0,
+        max_cacheable_statement_size=0,
+    )
     try:
-        return await asyncpg.connect(
-            address.dsn,
-            timeout=seconds,
-            command_timeout=STATEMENT_SECONDS,
-            statement_cache_size=cached,
-            max_cached_statement_lifetime=0,
-            max_cacheable_statement_size=0,
-        )
+        try:
+            return await open_it(server_settings=BY_KEY)
+        except asyncpg.ProtocolViolationError:
+            return await open_it()
     except (asyncpg.ClientConfigurationError, ValueError) as error:
         raise UnusableDatabase(f"The address of the database is wrong: {error}") from error
 

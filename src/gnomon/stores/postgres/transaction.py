@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from gnomon.domain.errors import Unavailable
 from gnomon.stores.database import Tx
-from gnomon.stores.postgres.connection import Connection, Manner, NotBegun, Raw
+from gnomon.stores.postgres.connection import BY_KEY, Connection, Manner, NotBegun, Raw
 from gnomon.stores.postgres.failures import FAILURES, is_definite, unknown
 from gnomon.stores.postgres.statements import Catalogue
 
@@ -22,9 +22,13 @@ BROKEN: tuple[type[BaseException], ...] = (NotBegun, *FAILURES)
 
 
 def beginning(isolation: str) -> str:
-    """What begins a transaction, in one trip of the simple protocol."""
+    """What begins a transaction, in one trip of the simple protocol.
+
+    One that reads over a snapshot may read much, so that it is planned as the server likes it best.
+    """
+    plans = "".join(f"SET LOCAL {name} TO on; " for name in BY_KEY) if isolation == READ else ""
     return (
-        f"BEGIN ISOLATION LEVEL {isolation}; "
+        f"BEGIN ISOLATION LEVEL {isolation}; {plans}"
         f"SET LOCAL lock_timeout TO {round(LOCK_SECONDS * 1_000)}; "
         f"SET LOCAL idle_in_transaction_session_timeout TO {round(IDLE_SECONDS * 1_000)}"
     )

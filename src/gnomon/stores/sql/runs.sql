@@ -65,7 +65,8 @@ UPDATE runs SET
     attempt_at = CASE WHEN started_at IS NULL THEN NULL ELSE now_us() END,
     lease_until = now_us() + lease_seconds * 1000000, deferred = 0
 FROM @rows
-WHERE id = :id AND status = 'queued' AND claimable_at <= now_us()
+-- said so that each is found by its id: by its instant all that is queued would be looked through
+WHERE id = :id AND status = 'queued' AND claimable_at + 0 <= now_us()
 RETURNING id, fence;
 
 -- name: claimed

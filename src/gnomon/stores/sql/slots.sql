@@ -63,16 +63,16 @@ UPDATE schedules SET
     fence = fence + :granted
 FROM @rows
 -- said so that each is found by its id: by status and instant all would be looked through that share its instant
-WHERE id = :id AND NOT status <> 'active' AND next_fire_at + 0 = :claimed_at
+WHERE id = :id AND status || '' = 'active' AND next_fire_at + 0 = :claimed_at
   AND revision = :seen_revision AND run_count = :seen_runs AND fence = :seen_fence
   AND coalesce(in_flight_run_id, '') = coalesce(:seen_in_flight, '')
   AND coalesce(waiting_run_id, '') = coalesce(:seen_waiting, '')
   -- decided a moment ago, by a clock that has not been set since
   AND now_us() BETWEEN :claimed_at AND :seen_at + 5000000
   -- whoever is at work on a schedule keeps it: nobody waits for a lock while leases are stamped (DSP-3)
---postgres: AND id IN (
+--postgres: AND id = ANY (ARRAY(
 --postgres:   SELECT id FROM schedules WHERE id IN (SELECT :id FROM @rows) ORDER BY id FOR UPDATE SKIP LOCKED
---postgres: )
+--postgres: ))
 RETURNING id;
 
 -- name: stop
@@ -100,7 +100,7 @@ LIMIT :limit;
 UPDATE schedules SET next_fire_at = :next_fire_at
 FROM @rows
 -- said so that each is found by its id: by status and instant all would be looked through that share its instant
-WHERE id = :id AND NOT status <> 'active' AND next_fire_at + 0 = :claimed_at;
+WHERE id = :id AND status || '' = 'active' AND next_fire_at + 0 = :claimed_at;
 
 -- name: calendars
 SELECT slug, dates FROM calendars WHERE slug IN (SELECT value FROM json_each(:slugs));
