@@ -51,6 +51,16 @@ def test_a_jump_is_told_once_and_calm_counts_from_it(
     assert guard.calm_us() == 10 * SECOND
 
 
+def test_a_process_that_stood_still_before_its_first_tick_is_as_careful(
+    clock: FrozenClock, guard: ClockGuard
+) -> None:
+    """Found by the simulator: the clock was set back and forth meanwhile, and every heartbeat was of after that."""
+    guard.began()
+    clock.advance(STALL + 1)
+    assert guard.observe(clock.micros(), [reading(clock)]) == [Jump(STALL + 1, stalled=True)]
+    assert guard.calm_us() == 0
+
+
 def test_a_process_that_stood_still_is_as_careful(clock: FrozenClock, guard: ClockGuard) -> None:
     guard.observe(clock.micros())
     clock.advance(STALL + 1)

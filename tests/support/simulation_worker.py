@@ -62,6 +62,9 @@ class SimWorker:
         self.alive = False
         self.lane.parked = False
         self.world.loop.kill(self.lane)
+        for held in self.world.board.holds:
+            if held.worker == self.label:
+                held.end = min(held.end, self.world.loop.time())
         self.world.board.fell_silent.append((self.label, self.world.loop.time()))
         if self.wire is not None:
             self.wire.break_off(server_knows=self.world.rng.random() < 0.7, instance_knows=False)

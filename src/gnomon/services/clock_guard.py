@@ -42,6 +42,10 @@ class ClockGuard:
         self._jumped_at: float | None = None
         self._untold: list[Jump] = []
 
+    def began(self) -> None:
+        """The loops begin: from here on a standstill is one, before the first tick too."""
+        self._ticked_at = self._clock.monotonic()
+
     def note(self, database_now: int, asked_at: float) -> None:
         """A heartbeat has read the database's clock (microseconds); it was asked at ``asked_at`` (monotonic)."""
         now = self._clock.monotonic()

@@ -199,6 +199,7 @@ class Engine:
     async def start(self) -> None:
         """Start every loop; the sockets listen by now (DSP-1)."""
         self._loop = asyncio.get_running_loop()
+        self.guard.began()
         await self.register()
         self.renewal.start()
         for loop in self._loops.values():
