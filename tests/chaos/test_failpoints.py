@@ -18,6 +18,8 @@ KILLS = ("invoke.answered", "close.written")
 STOPS = ("close.sent",)
 # the first heartbeats come before the first slot
 LATER = {"renew.sent": 8, "renew.written": 8, "renew.committed": 8, "invoke.sent": 3, "invoke.answered": 2}
+AHEAD = 4.0  # what is written through a victim has been written when it meets its failpoint in a slot
+SOON = 1.6  # a heartbeat's failpoint would be met before the slot otherwise
 DOOMED = "invoke.sent=kill@3"  # dies with runs in work, so that there is something to sweep
 UNANSWERED = "take.committed=fail"  # so that there is something to give back
 
@@ -41,11 +43,11 @@ def victim_at(world: World, point: str, effect: str) -> Running:
     trap = f"{point}={effect}@{LATER.get(point, 1)}"
     if point.startswith("sweep."):
         [doomed] = world.start(DOOMED)
-        world.furnish(slots=2)
+        world.furnish(slots=2, ahead=AHEAD)
         world.dies(doomed)
         return world.start(trap)[0]
     [victim] = world.start(f"{UNANSWERED},{trap}" if point.startswith("giveback.") else trap)
-    world.furnish(slots=2)
+    world.furnish(slots=2, ahead=SOON if point.startswith("renew.") else AHEAD)
     return victim
 
 

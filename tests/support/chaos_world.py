@@ -107,13 +107,15 @@ class World:
             each.wait_for_start()
         return made
 
-    def furnish(self, count: int = 10, slots: int = 3, every: float = 1.5, **fixed: Any) -> None:
-        """An agent and ``count`` schedules, whose slots begin in a moment; through a process that has a key."""
+    def furnish(
+        self, count: int = 10, slots: int = 3, every: float = 1.5, ahead: float = 1.6, **fixed: Any
+    ) -> None:
+        """An agent and ``count`` schedules, whose slots begin ``ahead`` from now; through a process that has a key."""
         door = next(each for each in self.living if each.started.get("key"))
         agent = {"slug": "ear", "runtime": {"kind": "python", "path": "recorder:hear"}}
         status, answer = door.ask("/v1/agents", method="POST", body=agent)
         assert status == 201, answer
-        first = self.clock.now() + timedelta(seconds=1.6)
+        first = self.clock.now() + timedelta(seconds=ahead)
         moments = [first + timedelta(seconds=every * number) for number in range(slots)]
         self.last_slot = moments[-1]
         for number in range(count):
