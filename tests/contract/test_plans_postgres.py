@@ -14,7 +14,8 @@ from gnomon.stores.postgres.address import Address
 from gnomon.stores.postgres.statements import Catalogue, Part, PutOff
 from support.postgres_plans import explained, filled, only, planning
 
-pytestmark = pytest.mark.timeout(180)  # filling takes ten seconds, and more where much runs beside
+# filling takes ten seconds, and more where much runs beside: one worker does it, not each
+pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("plans")]
 SCHEMA = "plans"
 QUERIES = queries.load("postgres")
 CATALOGUE = Catalogue(QUERIES, SCHEMA)
