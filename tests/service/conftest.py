@@ -18,8 +18,7 @@ from support.verdicts import Lived
 async def house(database: Database, clock: FrozenClock, mint: Mint) -> AsyncIterator[House]:
     built = await House(database, clock, mint).open()
     yield built
-    for each in (built, *built.others):
-        each.direct.close()
+    built.close()
 
 
 @pytest.fixture

@@ -57,7 +57,6 @@ class Late:
 async def a_late_house(house: House) -> tuple[House, Late]:
     path = Late(house.database)
     other = await house.neighbour(database=path)
-    house.others.append(other)
     await an_agent(house.database)
     await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
     return other, path

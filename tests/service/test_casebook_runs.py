@@ -45,7 +45,6 @@ async def test_three_hours_of_work_are_never_taken_away_lea_01(house: House) -> 
     run = await house.run()
     assert (run["status"], run["fence"], run["attempt"]) == ("succeeded", 1, 1)
     assert other.runtime.calls == []
-    other.direct.close()
 
 
 async def test_waiting_for_a_place_uses_up_no_lease_lea_02(house: House) -> None:
@@ -73,7 +72,6 @@ async def test_waiting_for_a_place_uses_up_no_lease_lea_02(house: House) -> None
     await small.idle()
     assert await statuses(house) == ["succeeded", "succeeded"]
     assert len(small.runtime.calls) == 2
-    small.direct.close()
 
 
 @pytest.mark.parametrize("longest", [30, 3_600], ids=["lease", "heartbeat"])
@@ -100,7 +98,6 @@ async def test_a_killed_process_blocks_its_schedule_no_longer_than_this_lea_13(
     await other.idle()
     assert waited <= 300, "no slot was left out"
     assert await statuses(house) == ["lost", "succeeded"]
-    other.direct.close()
 
 
 async def test_a_stop_in_the_middle_of_an_hour_s_work_frees_the_schedule_lea_12(house: House) -> None:
@@ -123,7 +120,6 @@ async def test_a_stop_in_the_middle_of_an_hour_s_work_frees_the_schedule_lea_12(
     await new.dispatch()
     await new.idle()
     assert await statuses(house) == ["lost", "succeeded"]
-    new.direct.close()
 
 
 async def test_the_heartbeat_goes_on_until_the_last_run_has_ended_shu_01(house: House) -> None:
@@ -143,7 +139,6 @@ async def test_the_heartbeat_goes_on_until_the_last_run_has_ended_shu_01(house: 
     await draining
     assert await statuses(house) == ["succeeded"]
     assert await house.audit("EXPIRE") == []
-    other.direct.close()
 
 
 async def test_the_steps_of_a_stop_come_in_their_order_shu_02(
@@ -195,7 +190,6 @@ async def test_a_target_that_ignores_the_stop_changes_nothing_later_shu_02(house
     await stubborn.until(lambda: stubborn.engine.runner.in_work == 0)
     assert await statuses(house) == ["lost"]
     assert (await house.run())["response_preview"] is None
-    stubborn.direct.close()
 
 
 def _breaks(owner: object, name: str) -> Callable[[House, pytest.MonkeyPatch], None]:

@@ -81,7 +81,6 @@ async def test_a_clock_set_back_takes_no_lease_and_stops_no_heartbeat_mis_09(hou
     run, schedule = await house.run(), await house.schedule(sid)
     assert (run["status"], schedule["in_flight_run_id"]) == ("succeeded", None)
     assert run["duration_us"] == 600_000_000
-    other.direct.close()
 
 
 async def test_a_run_that_ends_before_it_began_ends_well_mis_11(house: House) -> None:
@@ -167,7 +166,6 @@ async def test_who_can_not_renew_claims_nothing_dbl_07(house: House) -> None:
     await house.idle()
     assert (len(house.runtime.calls), len(other.runtime.calls)) == (0, 1)
     assert len(await house.occurrences()) == 1
-    other.direct.close()
 
 
 async def test_after_everybody_stood_still_somebody_fires_dbl_10(house: House) -> None:
@@ -183,7 +181,6 @@ async def test_after_everybody_stood_still_somebody_fires_dbl_10(house: House) -
         await one.dispatch()
         await one.idle()
     assert len(house.runtime.calls) + len(other.runtime.calls) == 1
-    other.direct.close()
 
 
 async def test_two_who_both_think_they_lead_make_no_double_dbl_11(house: House) -> None:
@@ -200,7 +197,6 @@ async def test_two_who_both_think_they_lead_make_no_double_dbl_11(house: House) 
         await other.beat()
     keys = [i.nominal_fire_at for i in house.runtime.invocations + other.runtime.invocations]
     assert len(keys) == len(set(keys)) == len(await house.occurrences()) == 100
-    other.direct.close()
 
 
 async def test_two_times_that_meet_on_one_instant_are_one_slot_dbl_19(house: House) -> None:
@@ -231,7 +227,6 @@ async def test_a_run_that_nobody_starts_is_in_flight_all_the_same_ovl_02(house: 
     assert reasons == [None, *["already_running"] * 4]
     assert [row["status"] for row in await house.rows("SELECT status FROM runs")] == ["queued"]
     assert (await house.schedule(sid))["failure_streak"] == 0
-    front.direct.close()
 
 
 async def test_a_start_in_the_middle_of_a_slot_fires_it_once_dbl_23(house: House) -> None:
@@ -249,7 +244,6 @@ async def test_a_start_in_the_middle_of_a_slot_fires_it_once_dbl_23(house: House
     await new.idle()
     assert (len(house.runtime.calls), len(new.runtime.calls)) == (0, 1)
     assert (await house.run())["status"] == "succeeded"
-    new.direct.close()
 
 
 async def test_the_date_of_a_slot_that_midnight_skipped_is_its_own_dst_25(house: House) -> None:

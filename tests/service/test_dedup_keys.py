@@ -78,7 +78,6 @@ async def test_a_run_out_of_the_queue_has_the_same_key(desk: Desk, template: str
     front = await desk.house.neighbour(work=False)
     sid = await due(desk.house, dedup_key=template)
     await front.dispatch()
-    front.direct.close()
     assert (await desk.house.run())["owner"] is None
     await desk.house.claim()
     assert await told(desk.house) == ["brief-2026-11-29" if template else f"{sid}/2026-11-28T15:30:00Z"]

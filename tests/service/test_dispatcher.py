@@ -473,4 +473,3 @@ async def test_two_dispatchers_on_one_file_record_each_slot_once(house: House) -
     assert len(keys) == len(set(keys)) == 50
     assert len(await house.occurrences()) == 50
     assert len(await rows(house.database, "SELECT * FROM runs WHERE status = 'succeeded'")) == 50
-    other.direct.close()

@@ -41,7 +41,6 @@ class Interrupted:
 async def a_slow_house(house: House, **changes: Any) -> tuple[House, Interrupted]:
     path = Interrupted(house.database)
     slow = await house.neighbour(database=path)
-    house.others.append(slow)
     await an_agent(house.database)
     await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5), **changes)
     return slow, path
@@ -190,7 +189,6 @@ async def test_a_batch_is_planned_while_the_one_before_it_is_being_written(house
     await many_due(house, 5)
     path = Slow(house.database)
     slow = await house.neighbour(database=path)
-    house.others.append(slow)
     slow.engine.dispatcher._batch = 2
     ticking = asyncio.create_task(slow.dispatch())
     await asyncio.wait_for(path.second.wait(), 10)  # it was sent, though the first one has not been written
@@ -211,7 +209,6 @@ async def test_a_batch_that_can_t_be_written_takes_no_other_with_it(house: House
     path.fails = True
     path.go.set()
     slow = await house.neighbour(database=path)
-    house.others.append(slow)
     slow.engine.dispatcher._batch = 2
     with pytest.raises(Unavailable):
         await slow.dispatch()

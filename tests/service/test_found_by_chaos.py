@@ -87,21 +87,19 @@ async def test_what_was_taken_meanwhile_is_nobody_s_to_give_up(house: House) -> 
     await house.elapse(10)
     await house.engine.watchdog.tick()
     assert ((await house.run())["status"], (await house.run())["fence"]) == ("succeeded", 2)
-    other.direct.close()
 
 
 async def test_only_what_was_given_up_under_this_fence_is_taken(house: House) -> None:
     """RUN-6: by then the same process may hold the run again, under its next fence."""
     await a_run_in_work(house, OFTEN, timeout_seconds=3_600, on_lost="resume")
     await a_missed_heartbeat(house)
-    other = await swept_by_another(house)
+    await swept_by_another(house)
     again = house.runtime.hangs()
     await house.claim()
     await again.started.wait()
     await house.elapse(10)
     await house.engine.watchdog.tick()
     assert ((await house.run())["status"], (await house.run())["fence"]) == ("running", 2)
-    other.direct.close()
 
 
 async def test_a_run_whose_end_is_being_written_is_not_given_up(house: House) -> None:

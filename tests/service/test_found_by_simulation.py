@@ -85,7 +85,6 @@ async def test_a_slot_s_claim_whose_answer_was_lost_is_asked_for(house: House) -
     run = await house.run()
     assert (run["status"], run["attempt"], len(other.runtime.calls)) == ("succeeded", 1, 1)
     assert await pairs(house) == [("CLAIM", 1), ("RELEASE", 1), ("CLAIM", 2), ("RELEASE", 2)]
-    other.direct.close()
 
 
 async def test_a_queue_s_claim_whose_answer_was_lost_is_asked_for(house: House) -> None:
@@ -101,8 +100,6 @@ async def test_a_queue_s_claim_whose_answer_was_lost_is_asked_for(house: House) 
     await other.idle()
     run = await house.run()
     assert (run["status"], run["attempt"], len(other.runtime.calls)) == ("succeeded", 1, 1)
-    other.direct.close()
-    dispatcher.direct.close()
 
 
 async def test_doubt_stays_while_the_database_is_away(house: House) -> None:
@@ -117,7 +114,6 @@ async def test_doubt_stays_while_the_database_is_away(house: House) -> None:
     await other.dispatch()
     assert (await house.run())["status"] == "queued"
     assert [action for action, _ in await pairs(house)] == ["CLAIM", "RELEASE"]
-    other.direct.close()
 
 
 async def test_a_claim_that_is_given_back_is_released_in_the_audit(house: House) -> None:
@@ -159,7 +155,6 @@ async def test_a_sweep_that_stood_still_after_its_look_takes_nothing(house: Hous
     hold.release("done")
     await house.idle()
     assert (await house.run())["status"] == "succeeded"
-    other.direct.close()
 
 
 async def test_a_jump_that_a_sweep_saw_is_acted_on_by_the_next_tick(house: House) -> None:
@@ -205,7 +200,6 @@ async def test_a_claim_from_before_a_standstill_sends_nothing_after_it(house: Ho
     assert await pairs(house) == [("CLAIM", 1), ("EXPIRE", 1), ("CLAIM", 2), ("RELEASE", 2)]
     await zombie.beat()
     assert zombie.engine.renewal.alive(), "what it claims from now on is its own"
-    zombie.direct.close()
 
 
 @pytest.mark.parametrize(

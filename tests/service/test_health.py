@@ -87,7 +87,6 @@ async def test_a_restart_of_everything_finds_what_is_due_dbl_22(house: House) ->
         await process.dispatch()
         await process.idle()
         assert len(process.runtime.calls) == 1
-        process.direct.close()
         house.clock.advance(3_600)
 
 

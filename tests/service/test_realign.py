@@ -80,7 +80,6 @@ async def test_a_slot_that_the_new_data_moves_fires_at_its_new_instant_tzd_01(
     await new.idle()
     assert [i.nominal_fire_at for i in new.runtime.invocations] == [NOON]
     assert (await a_desk(new).explain.explain(sid, NOON)).verdict.value == "fired"
-    new.direct.close()
 
 
 async def test_a_moved_slot_that_has_passed_meanwhile_is_judged_by_its_grace_tzd_01(house: House) -> None:
@@ -94,7 +93,6 @@ async def test_a_moved_slot_that_has_passed_meanwhile_is_judged_by_its_grace_tzd
     await new.idle()
     assert [i.nominal_fire_at for i in new.runtime.invocations] == [NOON]
     assert await next_of(house, sid) == NOON + timedelta(days=1)
-    new.direct.close()
 
 
 async def test_a_slot_that_has_fired_does_not_fire_again_for_its_new_instant_tzd_01(house: House) -> None:
@@ -115,7 +113,6 @@ async def test_a_slot_that_has_fired_does_not_fire_again_for_its_new_instant_tzd
     await new.dispatch()
     assert new.runtime.calls == []
     assert await next_of(house, sid) == NOON + timedelta(days=1)
-    new.direct.close()
 
 
 async def test_a_slot_that_the_ledger_holds_is_not_the_next_one_tzd_01(house: House) -> None:
@@ -129,18 +126,16 @@ async def test_a_slot_that_the_ledger_holds_is_not_the_next_one_tzd_01(house: Ho
         recorded_until=to_micros(NOON),
     )
     await of_another_version(house)
-    new = await house.neighbour()
+    await house.neighbour()
     assert await next_of(house, sid) == NOON + timedelta(days=1)
-    new.direct.close()
 
 
 async def test_under_the_same_data_nothing_is_computed_anew_tzd_01(house: House) -> None:
     """An instant that is no slot, whoever wrote it, is the dispatcher's affair."""
     sid = await a_schedule(house.database, DAILY, next_fire_at=NOON + HOUR, anchor=ANCHOR)
-    new = await house.neighbour()
+    await house.neighbour()
     assert await next_of(house, sid) == NOON + HOUR
     assert await house.audit("REALIGN") == []
-    new.direct.close()
 
 
 async def test_a_start_that_died_in_the_middle_begins_anew_tzd_01(
@@ -157,9 +152,8 @@ async def test_a_start_that_died_in_the_middle_begins_anew_tzd_01(
         patch.setattr("gnomon.stores.slots.realign", killed)
         with pytest.raises(RuntimeError):
             await house.neighbour()
-    new = await house.neighbour()
+    await house.neighbour()
     assert await next_of(house, sid) == NOON
-    new.direct.close()
 
 
 async def test_jobs_are_brought_back_too(house: House) -> None:

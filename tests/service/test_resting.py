@@ -54,7 +54,6 @@ async def test_it_never_rests_so_long_that_one_slow_heartbeat_looks_like_a_death
     pace = replace(PACE, heartbeat_seconds=every, heartbeat_timeout_seconds=silence)
     other = await house.neighbour(pace=pace)
     assert await beats(other, 2 * rest) == [rest, 2 * rest]
-    other.direct.close()
 
 
 @pytest.mark.parametrize("seconds", [600, -600])

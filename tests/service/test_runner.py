@@ -309,7 +309,6 @@ async def test_a_close_with_an_old_fence_changes_nothing_and_is_on_record(house:
     assert (fenced["subject_id"], fenced["fence"]) == (run["id"], 1)
     [turn] = await house.rows("SELECT output FROM turns")
     assert turn["output"] is None
-    other.direct.close()
 
 
 async def test_a_close_that_fails_is_reduced_to_taking_the_lock_off(
@@ -604,7 +603,6 @@ async def test_a_drain_lets_runs_finish_and_gives_unstarted_claims_back(house: H
     await other.claim()
     await other.idle()
     assert len(other.runtime.calls) == 1, "the next process claims it at once"
-    other.direct.close()
 
 
 async def test_what_a_drain_cannot_finish_is_left_to_the_lease(house: House) -> None:
@@ -643,7 +641,6 @@ async def test_a_claim_that_was_not_started_goes_back_whole(house: House) -> Non
     await other.idle()
     assert (await house.run())["status"] == "succeeded"
     assert other.runtime.invocations[0].fence == 2
-    other.direct.close()
 
 
 async def test_a_deferred_run_outlives_the_process_that_sent_it(house: House) -> None:
@@ -662,7 +659,6 @@ async def test_a_deferred_run_outlives_the_process_that_sent_it(house: House) ->
         (await house.run())["id"], 1, RunStatus.SUCCEEDED, "done at last", None
     )
     assert (await house.run())["status"] == "succeeded"
-    other.direct.close()
 
 
 async def sent_and_left(house: House, **changes: Any) -> str:
@@ -694,7 +690,6 @@ async def test_a_deferred_run_times_out_at_its_deadline_whoever_watches(house: H
     assert '"outcome":"timed_out"' in entry["detail"]
     with pytest.raises(FenceStale):
         await other.engine.closing.complete(run["id"], 1, RunStatus.SUCCEEDED, "too late", None)
-    other.direct.close()
 
 
 async def test_a_deferred_run_that_times_out_unwatched_is_tried_again(house: House) -> None:
@@ -712,7 +707,6 @@ async def test_a_deferred_run_that_times_out_unwatched_is_tried_again(house: Hou
     assert (await house.run())["status"] == "succeeded"
     (attempt,) = await house.rows("SELECT * FROM attempts")
     assert (attempt["number"], attempt["outcome"], attempt["error_code"]) == (1, "timed_out", "timeout")
-    other.direct.close()
 
 
 async def test_a_deferred_run_that_nobody_watches_can_be_cancelled(house: House) -> None:
@@ -725,7 +719,6 @@ async def test_a_deferred_run_that_nobody_watches_can_be_cancelled(house: House)
     run = await house.run()
     assert (run["status"], run["error"]) == ("cancelled", "Cancelled by ana.")
     assert (await house.schedule(schedule_id))["failure_streak"] == 0
-    other.direct.close()
 
 
 async def test_a_run_without_a_schedule_has_its_agent_s_timeout(house: House) -> None:

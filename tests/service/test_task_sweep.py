@@ -182,7 +182,6 @@ async def test_two_sweeps_take_a_claim_once(board: Board) -> None:
     await board.house.elapse(200)
     assert await board.tick() + await other.tick() == 1
     assert await board.audit(task) == [("CLAIM", 1), ("EXPIRE", 1)]
-    other.house.direct.close()
 
 
 async def test_many_go_in_batches(board: Board) -> None:
@@ -208,7 +207,6 @@ async def test_a_sweep_comes_back_when_the_next_claim_ends(board: Board) -> None
     board.house.clock.advance(1)
     assert await house.engine.watchdog.tick() == house.pace.sweep_seconds
     assert [granted.fence for granted in await board.claim("b")] == [2]
-    house.direct.close()
 
 
 async def test_a_jump_of_the_clock_takes_nothing_for_the_length_of_a_window(board: Board) -> None:

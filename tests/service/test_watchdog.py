@@ -28,7 +28,6 @@ async def test_a_run_is_lost_when_its_process_is_silent_for_too_long(house: Hous
     assert (run["status"], run["half_done"], run["error_code"]) == ("lost", 1, "lost")
     assert (schedule["in_flight_run_id"], schedule["failure_streak"]) == (None, 1)
     assert "silent" in run["error"]
-    other.direct.close()
 
 
 async def all_beat(house: House) -> None:
@@ -49,7 +48,6 @@ async def test_a_run_is_lost_when_its_lease_is_over(house: House) -> None:
     await all_beat(house)
     await other.engine.watchdog.sweep()
     assert (await house.run())["status"] == "lost"
-    other.direct.close()
 
 
 async def test_two_sweeps_close_a_dead_run_once(house: House) -> None:
@@ -61,8 +59,6 @@ async def test_two_sweeps_close_a_dead_run_once(house: House) -> None:
         await watchdog.engine.watchdog.sweep()
     assert len(await house.audit("EXPIRE")) == 1
     assert (await house.schedule(sid))["failure_streak"] == 1
-    other.direct.close()
-    third.direct.close()
 
 
 async def test_a_living_run_is_never_swept_whatever_its_schedule_s_status(house: House) -> None:
@@ -92,7 +88,6 @@ async def test_a_jump_of_the_clock_takes_nothing_for_the_length_of_a_lease(house
     house.clock.advance(240)
     await other.engine.watchdog.tick()
     assert (await house.run())["status"] == "lost", "a dead one is found all the same"
-    other.direct.close()
 
 
 async def test_a_watchdog_that_stood_still_gives_the_living_time_to_speak(house: House) -> None:
@@ -106,7 +101,6 @@ async def test_a_watchdog_that_stood_still_gives_the_living_time_to_speak(house:
     await other.elapse(60)
     await other.engine.watchdog.tick()
     assert (await house.run())["status"] == "running"
-    other.direct.close()
 
 
 async def test_on_lost_resume_goes_back_to_the_queue_marked(house: House) -> None:
@@ -127,7 +121,6 @@ async def test_on_lost_resume_goes_back_to_the_queue_marked(house: House) -> Non
     assert (await house.run())["status"] == "succeeded"
     [attempt] = await house.rows("SELECT outcome, error_code FROM attempts")
     assert (attempt["outcome"], attempt["error_code"]) == ("lost", "lost")
-    other.direct.close()
 
 
 async def test_a_run_that_kills_whoever_works_on_it_is_not_resumed_for_ever(house: House) -> None:
@@ -149,8 +142,6 @@ async def test_a_run_that_kills_whoever_works_on_it_is_not_resumed_for_ever(hous
         hang = victim.runtime.hangs()
         await victim.claim()
         await hang.started.wait()
-        victim.direct.close()
-    victim.direct.close()
     run = await house.run()
     assert (run["status"], run["attempt"]) == ("lost", 4)
 
@@ -190,7 +181,6 @@ async def test_a_resumed_team_does_not_run_finished_nodes_again(house: House) ->
     assert [i.query for i in other.runtime.invocations] == ["two after 1"]
     run = await house.run()
     assert (run["status"], run["model_calls"], run["cost"]) == ("succeeded", 3, 0.75), "RUN-9"
-    other.direct.close()
 
 
 async def test_a_clock_set_back_brings_far_slots_home_mis_08(house: House) -> None:
@@ -258,7 +248,6 @@ async def test_a_process_born_right_after_a_jump_takes_nothing(house: House) -> 
     await other.beat()
     await other.engine.watchdog.tick()
     assert (await house.run())["status"] == "lost", "RUN-7: and it is no longer careful than the living need"
-    other.direct.close()
 
 
 async def test_a_jump_back_and_forth_between_two_sweeps_is_seen_by_the_heartbeats(house: House) -> None:
@@ -287,7 +276,6 @@ async def test_two_jumps_that_undo_each_other_between_two_sweeps_take_nothing(ho
     house.clock.advance(1)
     await other.engine.watchdog.tick()
     assert (await house.run())["status"] == "running", "its heartbeat looks ten minutes old"
-    other.direct.close()
 
 
 async def test_a_jump_of_the_clock_is_in_the_audit(house: House) -> None:

@@ -39,7 +39,7 @@ class House:
     killed: list[int] = field(default_factory=list)
     chores: tuple[Chore, ...] = ()
     places: Places | None = None
-    others: "list[House]" = field(default_factory=list)  # closed together with this one
+    others: "list[House]" = field(default_factory=list)  # its neighbours, closed together with it
 
     async def open(self) -> "House":
         """Build the engine and write the process's row; nothing ticks by itself."""
@@ -72,7 +72,13 @@ class House:
             others=[],
             **changes,
         )
-        return await house.open()
+        self.others.append(await house.open())
+        return house
+
+    def close(self) -> None:
+        """Close its own line to the database, and its neighbours'."""
+        for each in (self, *self.others):
+            each.direct.close()
 
     async def dispatch(self) -> float | None:
         """One tick of the dispatcher, under a fresh heartbeat."""

@@ -73,7 +73,7 @@ def unguarded_claim(engine: str) -> Iterator[Changed]:
 
     original = Runner._claim_batch
     with patch.object(Runner, "_claim_batch", claim_batch), patch.object(runs, "claim", claim):
-        yield without(engine, "runs.claim", "status = 'queued'", "claimable_at <= now_us()")
+        yield without(engine, "runs.claim", "status = 'queued'", "claimable_at + 0 <= now_us()")
 
 
 @contextmanager
