@@ -25,7 +25,7 @@ from bench.postgres_limits import JOBS, LEAD, RATE, late, paced
 from bench.trial import AGENT, engine_over
 from gnomon import wiring
 from gnomon.adapters.clock import SystemClock, SystemEntropy
-from gnomon.adapters.collector import unhurry_collector
+from gnomon.adapters.interpreter import tune_interpreter
 from gnomon.cadence import Compiled
 from gnomon.services import slot_plan
 from gnomon.services.gates import Gates
@@ -223,5 +223,5 @@ TRIALS = {
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    unhurry_collector()  # as the program does
+    tune_interpreter()  # as the program does
     print(json.dumps(uvloop.run(TRIALS[command](*arguments))))  # type: ignore[operator]

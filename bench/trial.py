@@ -17,7 +17,7 @@ import uvloop
 
 from gnomon import wiring
 from gnomon.adapters.clock import SystemClock, SystemEntropy
-from gnomon.adapters.collector import unhurry_collector
+from gnomon.adapters.interpreter import tune_interpreter
 from gnomon.domain.ids import Kind, make_id
 from gnomon.runtimes.table import runtime_table
 from gnomon.services.engine import Engine, Pace
@@ -191,6 +191,6 @@ if __name__ == "__main__":
         fill(Path(file), int(rest[0]), int(rest[1]))
         answer: dict[str, float] = {}
     else:
-        unhurry_collector()  # as the program does
+        tune_interpreter()  # as the program does
         answer = uvloop.run({"work": work, "idle": idle}[command](Path(file), float(rest[0])))
     print(json.dumps(answer))

@@ -228,3 +228,14 @@ async def test_a_batch_without_room_waits_for_the_one_before_it(house: House) ->
     await house.idle()
     assert len(house.runtime.calls) == 9
     assert not await house.audit("FIRE"), "all were born claimed"
+
+
+async def test_a_process_that_stops_leaves_the_rest_of_a_long_list_alone(house: House) -> None:
+    """DSP-10: a backlog of any length is not worked off first."""
+    await many_due(house, 40)
+    path = Interrupted(house.database)
+    slow = await house.neighbour(database=path)
+    slow.engine.dispatcher._batch = 1
+    path.meanwhile = slow.engine.drain
+    await slow.dispatch()
+    assert len(await house.occurrences()) < 10

@@ -269,9 +269,9 @@ def _address(host: str, port: int) -> str:
 
 
 def _runner() -> asyncio.Runner:
-    from gnomon.adapters.collector import unhurry_collector
+    from gnomon.adapters.interpreter import tune_interpreter
 
-    unhurry_collector()
+    tune_interpreter()
     try:
         import uvloop
     except ImportError:  # it has no wheel for Windows

@@ -8,7 +8,7 @@ that this process has room for are born claimed and handed to its runner after t
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import date
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -34,9 +34,9 @@ from gnomon.stores import slots
 from gnomon.stores.database import Database, Tx, UniqueViolation
 
 BATCH = 100
-# So many batches come of one look, of which so many are on their way at a time: while they are being written, in other
-# threads or by a server, the next is planned here. What is read for longer is likelier to be old when it is written.
-BATCHES, ABREAST = 5, 2
+# So many batches come of one look; so many are on their way at a time: while they are being written, in other threads or
+# by a server, the next are read and planned. What was read long ago is likelier to be old when it is written.
+BATCHES, ABREAST = 5, 3
 ACTOR = "dispatcher"
 # Handing a run over costs half of what the queue does, so a full runner is given a moment; slow targets make a backlog
 # wait no longer than this for each hundred slots.
@@ -92,6 +92,13 @@ class _Claim(NamedTuple):
     id: str
     places: int
     taken_at: float
+
+
+class _Writing(NamedTuple):
+    """A batch that is being written, and the schedules in it."""
+
+    landing: "asyncio.Task[Scan]"
+    ids: frozenset[str]
 
 
 class _Seen(NamedTuple):
@@ -150,7 +157,7 @@ class Dispatcher:
                 return HELD_SECONDS
             scan = await self._scan()
             worst = max(worst, scan.worst_lag_us)
-            while scan.more and (scan.moved or self._spread < MOST_WINDOWS):
+            while scan.more and (scan.moved or self._spread < MOST_WINDOWS) and self._may_claim():
                 scan = await self._scan()
                 worst = max(worst, scan.worst_lag_us)
             left = not scan.moved and (not scan.seen or self._spread == MOST_WINDOWS)
@@ -164,35 +171,44 @@ class Dispatcher:
             scan = await self._ahead()
         if scan.seen:
             self._spread = max(1, self._spread - 1) if scan.moved else min(2 * self._spread, MOST_WINDOWS)
-        if scan.moved < scan.seen:
+        if scan.lost:
             self._crowded_until = self._clock.monotonic() + CROWDED_SECONDS
         return scan
 
     async def _ahead(self) -> Scan:
-        """Several batches from one look: the next is planned while those before it are being written."""
-        most = self._batch * BATCHES
-        seen = await self._database.look(partial(self._look, most=most, skip=self._window()))
-        scan = Scan(more=len(seen.due) == most)
-        writing: deque[asyncio.Task[Scan]] = deque()
+        """Work the list off: what comes next is read and planned while the batches before it are being written."""
+        scan = Scan()
+        writing: deque[_Writing] = deque()
         try:
-            for first in range(0, len(seen.due), self._batch):
-                part = seen._replace(due=seen.due[first : first + self._batch])
-                while writing and (len(writing) == ABREAST or not self._runner.has_room(len(part.due))):
-                    scan.add(await writing.popleft())
-                if (
-                    scan.moved < scan.seen
-                ):  # somebody else is at the same list, of which the rest is old as well
+            while not scan.lost and self._may_claim():
+                seen = await self._next(writing)
+                for first in range(0, len(seen.due), self._batch):
+                    part = seen._replace(due=seen.due[first : first + self._batch])
+                    while writing and (len(writing) == ABREAST or not self._runner.has_room(len(part.due))):
+                        scan.add(await writing.popleft().landing)
+                    if scan.lost:  # somebody else is at the same list, of which the rest is old as well
+                        break
+                    claim = await self._claim()
+                    write = partial(self._write, planned=self._plan(claim, part))
+                    landing = asyncio.create_task(self._land(claim, write), name="gnomon-claim")
+                    writing.append(_Writing(landing, frozenset([due.id for due in part.due])))
+                if len(seen.due) < self._batch * BATCHES:
                     break
-                claim = await self._claim()
-                write = partial(self._write, planned=self._plan(claim, part))
-                writing.append(asyncio.create_task(self._land(claim, write), name="gnomon-claim"))
         finally:
-            rest = await asyncio.gather(*writing, return_exceptions=True)
+            rest = await asyncio.gather(*[each.landing for each in writing], return_exceptions=True)
         for landed in rest:
             if isinstance(landed, BaseException):
                 raise landed
             scan.add(landed)
+        scan.more = scan.lost
         return scan
+
+    async def _next(self, writing: Collection[_Writing]) -> _Seen:
+        """The next of the list, but for what is on its way: that may have landed by now or not."""
+        under_way = frozenset[str]().union(*[each.ids for each in writing])
+        most = self._batch * BATCHES
+        seen = await self._database.look(partial(self._look, most=most + len(under_way), skip=self._window()))
+        return seen._replace(due=[due for due in seen.due if due.id not in under_way][:most])
 
     async def _claim(self) -> _Claim:
         await self._runner.wait_for_place(PLACE_SECONDS)

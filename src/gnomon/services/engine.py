@@ -125,7 +125,7 @@ class Engine:
             gates=gates,
             runner=self.runner if work else NoRunner(),
             process_id=process_id,
-            may_claim=self.renewal.alive,
+            may_claim=lambda: not self._draining and self.renewal.alive(),
         )
         self._realignment = Realignment(database)
         self.watchdog = Watchdog(
@@ -146,6 +146,7 @@ class Engine:
         self._first_to_stop = ("dispatch", "sweep", *(errand.name for errand in errands if errand.begins))
         self.works = work
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._draining = False
 
     def _make_loops(
         self, clock: Clock, errands: tuple[Errand, ...], *, dispatch: bool, work: bool
@@ -207,6 +208,7 @@ class Engine:
 
     async def drain(self) -> None:
         """Stop claiming, let runs finish for the grace, give the rest back (DSP-10)."""
+        self._draining = True  # however much is due, no more of it is ours
         for name in self._first_to_stop:
             if name in self._loops:
                 await self._loops[name].stop()

@@ -16,11 +16,16 @@ class Scan:
 
     seen: int = 0
     moved: int = 0  # of them, those that still were as they had been seen
-    more: bool = False  # as many were due as were asked for
+    more: bool = False  # there may be more of the list
     worst_lag_us: int = 0
     queued: int = 0
     taken: list[Taken] = field(default_factory=list)
     outcomes: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def lost(self) -> bool:
+        """Whether somebody else was at the same list."""
+        return self.moved < self.seen
 
     def add(self, batch: "Scan") -> None:
         """Count one of its batches in."""
