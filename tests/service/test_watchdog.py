@@ -90,6 +90,20 @@ async def test_a_jump_of_the_clock_takes_nothing_for_the_length_of_a_lease(house
     assert (await house.run())["status"] == "lost", "a dead one is found all the same"
 
 
+async def test_a_process_that_is_born_after_a_jump_takes_nothing_from_the_living(house: House) -> None:
+    """RUN-5b: all heartbeats say the new time by then, so the leases must go by it as well."""
+    await a_run_in_work(house, HOURLY, timeout_seconds=60)
+    await house.beat()
+    house.clock.jump(600)
+    await house.beat()
+    born = await house.neighbour()
+    await born.beat()
+    await born.engine.watchdog.tick()
+    await born.engine.watchdog.sweep()
+    assert (await house.run())["status"] == "running"
+    assert await house.audit("EXPIRE") == []
+
+
 async def test_a_watchdog_that_stood_still_gives_the_living_time_to_speak(house: House) -> None:
     """RUN-5b. lea-18: after its own stall it expires nobody for a whole heartbeat timeout."""
     await a_run_in_work(house, HOURLY, timeout_seconds=3600)

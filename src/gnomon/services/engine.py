@@ -21,12 +21,13 @@ from gnomon.services.clock_guard import ClockGuard, Jump
 from gnomon.services.closing import Closing
 from gnomon.services.dispatcher import Dispatcher, NoRunner
 from gnomon.services.gates import Gates
+from gnomon.services.holds import Pulse
 from gnomon.services.invoking import Invoker, Runtimes
 from gnomon.services.loop import DueAt, Errand, Loop, Tick
 from gnomon.services.mint import Mint
 from gnomon.services.places import Places
 from gnomon.services.realign import Realignment
-from gnomon.services.renewal import Pulse, Renewal
+from gnomon.services.renewal import Renewal
 from gnomon.services.reporting import Reports
 from gnomon.services.runner import Runner
 from gnomon.services.signal import Signal

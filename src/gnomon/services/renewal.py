@@ -7,7 +7,6 @@ killed from this very thread, and the loop is told.
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 
 import structlog
@@ -18,6 +17,7 @@ from gnomon.domain.instants import SECOND
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.services.clock_guard import JUMP_SECONDS
+from gnomon.services.holds import Hold, Pulse
 from gnomon.stores import processes, runs
 from gnomon.stores.database import Database, DirectDatabase, Tx
 
@@ -29,31 +29,6 @@ _AGAIN_SECONDS = 1.0  # until a heartbeat that failed is tried again
 _REST, _RESTING_BEATS = 3, 4
 # The longest wait for the write lock: this thread must look at the deadlines again before the least margin is over.
 _PATIENCE_SECONDS = 5.0
-
-
-@dataclass(slots=True)
-class Hold:
-    """One held run, as this thread sees it. Instants are monotonic seconds."""
-
-    run_id: str
-    fence: int
-    lease_seconds: float
-    sent_at: float  # before the claim or the last renewal that landed was sent
-    on_lost: Callable[[str], object]
-    groups: set[int] = field(default_factory=set)
-    closing: bool = False  # its last write is under way: not to be found any more is no loss
-
-    def ends_at(self, margin: float) -> float:
-        """When this process must have stopped working on the run."""
-        return self.sent_at + self.lease_seconds - min(margin, self.lease_seconds / 4)
-
-
-@dataclass(frozen=True, slots=True)
-class Pulse:
-    """What a process tells with its heartbeat: its last tick and how late it was (OPS-5a)."""
-
-    ticked_at: int | None
-    lag_us: int | None
 
 
 class Renewal:
@@ -95,6 +70,7 @@ class Renewal:
         )
         self._asked_at = self._beat_at  # when a heartbeat was last tried
         self._offset_then = self._offset()
+        self._beat_offset: float | None = None  # of the database's clock, as the last heartbeat read it
         self._failed = False
         self._thread: Thread | None = None
 
@@ -204,6 +180,11 @@ class Renewal:
             self._compare(now, known, renewed, held)
         self._fence_overdue()
 
+    def _clock_was_set(self, offset: float) -> bool:
+        """Whether the database's clock runs elsewhere, by the monotonic one, than at the heartbeat before."""
+        before, self._beat_offset = self._beat_offset, offset
+        return before is None or abs(offset - before) > JUMP_SECONDS
+
     def _offset(self) -> float:
         """Of the machine's clock: whoever sees that it was set reads the database's at once (RUN-5b)."""
         return self._clock.micros() / SECOND - self._clock.monotonic()
@@ -222,12 +203,16 @@ class Renewal:
         beat_at = await processes.beat(
             tx, self._process_id, pulse.ticked_at, pulse.lag_us, round(asked_at * SECOND)
         )
-        alive = beat_at is not None
+        alive, was_set = beat_at is not None, True
         if beat_at is not None:
             self._on_beat(beat_at, asked_at)
+            was_set = self._clock_was_set(beat_at / SECOND - asked_at)
         if not known:  # a process without work says that it lives, and asks for nothing
             return alive, set(), set()
-        renewed = await runs.renew(tx, self._process_id, [(hold.run_id, hold.fence) for hold in due])
+        # Whoever is born now reads in this heartbeat what the clock says, and not that it said another thing before: so
+        # the leases go by the new clock in the same moment (RUN-5b).
+        renewing = known if was_set else due
+        renewed = await runs.renew(tx, self._process_id, [(hold.run_id, hold.fence) for hold in renewing])
         return alive, renewed, await runs.held_by(tx, self._process_id)
 
     def _beaten(self, sent_at: float, *, alive: bool) -> None:

@@ -55,6 +55,20 @@ MUTANTS: tuple[Mutant, ...] = (
         _RUNNER + "test_a_frozen_process_sends_nothing_when_it_wakes",
     ),
     Mutant(
+        "the heartbeat that tells of a new clock brings the leases to it",
+        _RENEWAL,
+        "renewing = known if was_set else due",
+        "renewing = due",
+        "tests/service/test_watchdog.py::test_a_process_that_is_born_after_a_jump_takes_nothing_from_the_living",
+    ),
+    Mutant(
+        "a process that stops claims nothing more of a backlog",
+        "services/engine.py",
+        "not self._draining and self.renewal.alive()",
+        "self.renewal.alive()",
+        "tests/service/test_dispatcher_meanwhile.py::test_a_process_that_stops_leaves_the_rest_of_a_long_list_alone",
+    ),
+    Mutant(
         "a claim whose answer was lost is asked for",
         "services/dispatcher.py",
         "            self.lost_claims.doubt(claim.id, error)\n",
