@@ -70,7 +70,8 @@ class Renewal:
         )
         self._asked_at = self._beat_at  # when a heartbeat was last tried
         self._offset_then = self._offset()
-        self._beat_offset: float | None = None  # of the database's clock, as the last heartbeat read it
+        # of the database's clock, as the last heartbeat read it; before the first one, what its own machine says
+        self._beat_offset = self._offset_then
         self._failed = False
         self._thread: Thread | None = None
 
@@ -183,7 +184,7 @@ class Renewal:
     def _clock_was_set(self, offset: float) -> bool:
         """Whether the database's clock runs elsewhere, by the monotonic one, than at the heartbeat before."""
         before, self._beat_offset = self._beat_offset, offset
-        return before is None or abs(offset - before) > JUMP_SECONDS
+        return abs(offset - before) > JUMP_SECONDS
 
     def _offset(self) -> float:
         """Of the machine's clock: whoever sees that it was set reads the database's at once (RUN-5b)."""
