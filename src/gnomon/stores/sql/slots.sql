@@ -70,9 +70,9 @@ WHERE id = :id AND status || '' = 'active' AND next_fire_at + 0 = :claimed_at
   -- decided a moment ago, by a clock that has not been set since
   AND now_us() BETWEEN :claimed_at AND :seen_at + 5000000
   -- whoever is at work on a schedule keeps it: nobody waits for a lock while leases are stamped (DSP-3)
---postgres: AND id = ANY (ARRAY(
+--postgres: AND (id IN (
 --postgres:   SELECT id FROM schedules WHERE id IN (SELECT :id FROM @rows) ORDER BY id FOR UPDATE SKIP LOCKED
---postgres: ))
+--postgres: )) IS TRUE
 RETURNING id;
 
 -- name: stop
