@@ -38,8 +38,8 @@ _SIDE_BY_SIDE: tuple[Mutant, ...] = (
     in_query(
         "slots.advance",
         "what was planned waits for no schedule when it is written",
-        " FOR UPDATE SKIP LOCKED",
-        " FOR UPDATE",
+        " FOR UPDATE OF schedules SKIP LOCKED",
+        " FOR UPDATE OF schedules",
         _DATABASE + "test_a_scan_takes_no_schedule_that_others_hold",
     ),
     Mutant(

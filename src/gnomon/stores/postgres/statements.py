@@ -1,8 +1,8 @@
 """Named queries as PostgreSQL gets them: numbered parameters, and the rows of a set query as one array a column.
 
-A column that all rows have in common is one value instead. So a batch is one statement and one round trip, however many rows it has. Several statements over the same rows become
-one as well, each but the last a data-modifying WITH: they then see the same snapshot, so none may read what another
-writes.
+A column that all rows have in common is one value instead. So a batch is one statement and one round trip, however many
+rows it has. Several statements over the same rows become one as well, each but the last a data-modifying WITH: they
+then see the same snapshot, so none may read what another writes.
 """
 
 import re
@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from gnomon.stores import migrations
 from gnomon.stores.database import Rows, Value
+from gnomon.stores.postgres.columns import TYPES, pack, unpacked
 from gnomon.stores.queries import PARAMETER, ROWS, Query, picker
 
-_TYPES = {"text": "text", "int": "bigint", "real": "double precision"}
 _CHANGES = "UPDATE "
 _OF_A_ROW = re.compile(r"given\.\w+")
 _FORMS = 8
@@ -26,7 +26,6 @@ _LAST = "\U0010ffff"
 _TABLE = re.compile(r"CREATE TABLE (\w+)")
 _FUNCTION = re.compile(r"CREATE FUNCTION (\w+)\(")
 Qualifier = Callable[[str], str]
-Given: TypeAlias = Value | list[Value]
 
 
 class Statement:
@@ -73,7 +72,7 @@ class SetStatement:
         self._few = f"{first}_ COLLATE \"C\" BETWEEN '' AND '{_LAST}'"
 
     def put_off(self, rows: Rows, part: "Part", of: Sequence[str] = ()) -> "PutOff | None":
-        """These rows, to be sent: a list for each column, or a value where all have one; ``None`` without any row.
+        """These rows, to be sent: a text for each column, or a value where all have one; ``None`` without any row.
 
         ``of`` are the guard's ids of a part that is guarded, one for each row.
         """
@@ -82,12 +81,14 @@ class SetStatement:
             return None
         if self._in_order and part is not Part.GUARDED:
             given.sort(key=itemgetter(0))
-        values: list[Given] = [list(column) for column in zip(*given, strict=True)]
-        shared = self._in_common(values, len(given))
-        for number in shared:
-            values[number] = given[0][number]
+        columns = list(zip(*given, strict=True))
+        shared = self._in_common(columns, len(given))
+        own = [number for number in range(len(columns)) if number not in shared]
+        kinds, each = [self._columns[number].kind for number in own], [columns[number] for number in own]
         if part is Part.GUARDED:
-            values.append(list(of))
+            kinds, each = [*kinds, "text"], [*each, tuple(of)]
+        packed = pack(kinds, each)
+        values = [*packed.columns, packed.after, packed.null, *(given[0][number] for number in shared)]
         return PutOff(self, values, part, shared)
 
     def _in_common(self, columns: Sequence[Any], count: int) -> tuple[int, ...]:
@@ -101,32 +102,33 @@ class SetStatement:
 
     @property
     def width(self) -> int:
-        """How many columns its rows have."""
-        return len(self._columns)
+        """How many parameters it has, by itself: its columns and the two marks."""
+        return len(self._columns) + 2
 
     def steps(self, taken: int, put_off: "PutOff") -> list[str]:
         """Its statements, where so many parameters are taken by others before it.
 
         One that depends on a guard takes a parameter more: the guard's ids, of which the first step lets some through.
         """
-        own = [
-            (f"${taken + number}::{_TYPES[column.kind]}[]", f"{column.name}_")
-            for number, column in enumerate(self._columns, 1)
-            if number - 1 not in put_off.shared
-        ]
-        arrays, names = (", ".join(words) for words in zip(*own, strict=True))
-        given = f"unnest({arrays}) AS given({names})"
+        own = [column for number, column in enumerate(self._columns) if number not in put_off.shared]
+        kinds, names = [column.kind for column in own], [f"{column.name}_" for column in own]
         conditions = [self._few] if self._in_order else []
         if put_off.part is Part.GUARDED:
-            arrays, names = f"{arrays}, ${taken + len(self._columns) + 1}::text[]", f"{names}, of_"
+            kinds, names = [*kinds, "text"], [*names, "of_"]
             # IS TRUE: looked up in a hash, where a join would compare each row with each id
             conditions.append("(of_ IN (SELECT id FROM step_1)) IS TRUE")
+        marks = taken + len(kinds)
+        arrays = ", ".join(
+            unpacked(kind, f"${taken + number}", f"${marks + 1}", f"${marks + 2}")
+            for number, kind in enumerate(kinds, 1)
+        )
+        given = f"unnest({arrays}) AS given({', '.join(names)})"
         if conditions:
-            every = f"unnest({arrays}) AS every({names})"
+            every = f"unnest({arrays}) AS every({', '.join(names)})"
             given = f"(SELECT * FROM {every} WHERE {' AND '.join(conditions)}) AS given"  # noqa: S608 - names of ours
         common = {
-            f"given.{self._names[number]}_": f"${taken + number + 1}::{_TYPES[self._columns[number].kind]}"
-            for number in put_off.shared
+            f"given.{self._names[number]}_": f"${marks + 2 + place}::{TYPES[self._columns[number].kind]}"
+            for place, number in enumerate(put_off.shared, 1)
         }
         return [
             _OF_A_ROW.sub(lambda found: common.get(found.group(), found.group()), step).replace(ROWS, given)
@@ -143,10 +145,10 @@ class Part(Enum):
 
 
 class PutOff(NamedTuple):
-    """A set query that waits to be sent, with its rows: a list for each column, or a value where it is ``shared``."""
+    """A set query that waits to be sent, with its parameters: its columns, their marks, the values that are shared."""
 
     statement: SetStatement
-    values: list[Given]
+    values: list[Value]
     part: Part = Part.WHOLE
     shared: tuple[int, ...] = ()
 

@@ -123,14 +123,10 @@ UPDATE runs SET
     response_preview = :response_preview, error_code = :error_code, error = :error
 FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
---sqlite: AND (schedule_id IS NULL OR id = (
---sqlite:   SELECT in_flight_run_id FROM schedules WHERE schedules.id = schedule_id AND waiting_run_id IS NULL
---sqlite: ))
---postgres: AND (id = ANY (ARRAY(
---postgres:   SELECT in_flight_run_id FROM schedules
---postgres:   WHERE id IN (SELECT r.schedule_id FROM @rows JOIN runs AS r ON r.id = :id) AND waiting_run_id IS NULL
---postgres:   ORDER BY id FOR UPDATE SKIP LOCKED
---postgres: )) OR schedule_id IS NULL)
+  AND (schedule_id IS NULL OR id = (
+      SELECT in_flight_run_id FROM schedules WHERE schedules.id = schedule_id AND waiting_run_id IS NULL
+--postgres: FOR UPDATE SKIP LOCKED
+  ))
 RETURNING id;
 
 -- name: close_by_fence

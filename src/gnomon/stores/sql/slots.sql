@@ -61,18 +61,19 @@ UPDATE schedules SET
     in_flight_run_id = coalesce(:in_flight_run_id, in_flight_run_id),
     waiting_run_id = coalesce(:waiting_run_id, waiting_run_id),
     fence = fence + :granted
-FROM @rows
--- said so that each is found by its id: by status and instant all would be looked through that share its instant
-WHERE id = :id AND status || '' = 'active' AND next_fire_at + 0 = :claimed_at
+--sqlite: FROM @rows
+-- found by its id once, and then known by its place; and whoever is at work on a schedule keeps it: nobody waits for a
+-- lock while leases are stamped (DSP-3)
+--postgres: FROM (SELECT schedules.ctid AS place, given.* FROM @rows JOIN schedules ON schedules.id = :id
+-- said so that it is found by its id: by status and instant all would be looked through that share its instant
+WHERE status || '' = 'active' AND next_fire_at + 0 = :claimed_at
   AND revision = :seen_revision AND run_count = :seen_runs AND fence = :seen_fence
   AND coalesce(in_flight_run_id, '') = coalesce(:seen_in_flight, '')
   AND coalesce(waiting_run_id, '') = coalesce(:seen_waiting, '')
   -- decided a moment ago, by a clock that has not been set since
   AND now_us() BETWEEN :claimed_at AND :seen_at + 5000000
-  -- whoever is at work on a schedule keeps it: nobody waits for a lock while leases are stamped (DSP-3)
---postgres: AND (id IN (
---postgres:   SELECT id FROM schedules WHERE id IN (SELECT :id FROM @rows) ORDER BY id FOR UPDATE SKIP LOCKED
---postgres: )) IS TRUE
+--sqlite: AND id = :id
+--postgres: FOR UPDATE OF schedules SKIP LOCKED) AS given WHERE schedules.ctid = given.place
 RETURNING id;
 
 -- name: stop

@@ -1,0 +1,62 @@
+"""A column of a batch as one text, which the server takes apart again.
+
+The driver asks of each element of an array whether it is an array itself, and takes longer for that than for the rest of
+a batch together. A text it hands on as it is, and the server splits one in a tenth of the time.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+# What stands after each text, and what stands for NULL: of ASCII's separators, so that a text hardly ever has one.
+_AFTER, _NULL = "\x1f", "\x1e"
+_WRITTEN: dict[str, Callable[[Any], str]] = {"int": int.__repr__, "real": lambda value: repr(float(value))}
+TYPES = {"text": "text", "int": "bigint", "real": "double precision"}
+
+
+class Packed(NamedTuple):
+    """Columns as texts, and the two marks that are in none of their values."""
+
+    columns: list[str]
+    after: str
+    null: str
+
+
+def pack(kinds: Sequence[str], columns: Sequence[Sequence[Any]]) -> Packed:
+    """These columns, of the ``kinds`` of a query's rows.
+
+    Raises:
+        TypeError: a value is of another kind.
+    """
+    for number in count():
+        after, null = (f"{mark}{number or ''}" for mark in (_AFTER, _NULL))
+        packed = [
+            _texts(column, after, null) if kind == "text" else _numbers(_WRITTEN[kind], column)
+            for kind, column in zip(kinds, columns, strict=True)
+        ]
+        if None not in packed:
+            return Packed([text for text in packed if text is not None], after, null)
+    raise AssertionError  # some number is in none of them
+
+
+def unpacked(kind: str, column: str, after: str, null: str) -> str:
+    """The array that the parameter ``column`` stands for; ``after`` and ``null`` are those of the marks."""
+    if kind == "text":
+        return f"trim_array(string_to_array({column}::text, {after}::text, {null}::text), 1)"
+    return f"{column}::text::{TYPES[kind]}[]"
+
+
+def _texts(column: Sequence[str | None], after: str, null: str) -> str | None:
+    """``None`` where a text has one of the marks in it."""
+    if None in column:
+        if null in column:
+            return None
+        column = [null if value is None else value for value in column]
+    packed = after.join([*column, ""])  # type: ignore[list-item]  # no None is left
+    return packed if packed.count(after) == len(column) else None
+
+
+def _numbers(written: Callable[[Any], str], column: Sequence[Any]) -> str:
+    if None in column:
+        return f"{{{','.join(['NULL' if value is None else written(value) for value in column])}}}"
+    return f"{{{','.join(map(written, column))}}}"
