@@ -32,7 +32,9 @@ def maybe_instant(micros: int | None) -> datetime | None:
 
 def rfc3339(instant: datetime) -> str:
     """RFC 3339 in UTC with ``Z``, microseconds only where there are some (CONTRACT, forms)."""
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if instant.tzinfo is not UTC:
+        instant = instant.astimezone(UTC)
+    return f"{instant.isoformat()[:-6]}Z"
 
 
 def maybe_rfc3339(instant: datetime | None) -> str | None:

@@ -43,7 +43,7 @@ class Limits:
     cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one is made for each run, and freezing triples the cost
 class Invocation:
     """One attempt of a run, as a target sees it (CONTRACT, "What a target gets").
 
@@ -67,7 +67,7 @@ class Invocation:
     limits: Limits = field(default_factory=Limits)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, for the same reason
 class Result:
     """What a target answered: its text, and what it cost where it says so."""
 

@@ -187,6 +187,8 @@ class PythonTargets:
 class _Pieces:
     """What a generator has yielded: its text so far, reported piece by piece, and the usage it told."""
 
+    __slots__ = ("_limit", "_reporter", "_size", "_text", "stopped", "usage")
+
     def __init__(self, invocation: Invocation, reporter: Reporter) -> None:
         self._limit = invocation.limits.output_bytes
         self._reporter = reporter

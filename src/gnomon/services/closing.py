@@ -7,7 +7,7 @@ does it.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -36,13 +36,18 @@ class Closing:
         self._database = database
         self._clock = clock
         self._wakeup = wakeup
-        self._gathered: list[tuple[Ending, Callable[[], None]]] = []
+        self._gathered: list[Ending] = []
+        self._over: Callable[[Sequence[Ending]], None] = lambda _: None
         self._flusher: asyncio.Task[None] | None = None
         self.ended: Counter[str] = Counter()  # closed runs by status, for the metrics
 
-    def submit(self, ending: Ending, done: Callable[[], None]) -> None:
-        """Write the ending with whatever else has gathered; ``done`` is called after that, whether it landed or not."""
-        self._gathered.append((ending, done))
+    def tell(self, over: Callable[[Sequence[Ending]], None]) -> None:
+        """``over`` is called with the endings of each batch after their write, whether they landed or not."""
+        self._over = over
+
+    def submit(self, ending: Ending) -> None:
+        """Write the ending with whatever else has gathered."""
+        self._gathered.append(ending)
         if self._flusher is None or self._flusher.done():
             self._flusher = asyncio.create_task(self._flush(), name="gnomon-close")
 
@@ -85,10 +90,10 @@ class Closing:
     async def _flush(self) -> None:
         while self._gathered:
             batch, self._gathered = self._gathered, []
-            landed = await self._write([ending for ending, _ in batch])
+            landed = await self._write(batch)
+            self._over(batch)
             notify = False
-            for ending, done in batch:
-                done()
+            for ending in batch:
                 if ending.grant.run_id in landed:
                     self.ended["retried" if ending.retry_in_us is not None else ending.status] += 1
                 notify = notify or ending.retry_in_us is not None or ending.status is not RunStatus.SUCCEEDED

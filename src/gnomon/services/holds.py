@@ -1,7 +1,7 @@
 """What a process's heartbeat is about: the runs that it holds, and what it tells of itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(slots=True)
@@ -13,7 +13,7 @@ class Hold:
     lease_seconds: float
     sent_at: float  # before the claim or the last renewal that landed was sent
     on_lost: Callable[[str], object]
-    groups: set[int] = field(default_factory=set)
+    groups: frozenset[int] = frozenset()
     closing: bool = False  # its last write is under way: not to be found any more is no loss
 
     def ends_at(self, margin: float) -> float:

@@ -97,22 +97,22 @@ class Renewal:
 
     def closing(self, run_id: str) -> None:
         """The run's last write begins: its lease is renewed until ``drop``, and no longer missed."""
-        with self._lock:
-            hold = self._holds.get(run_id)
-            if hold is not None:
-                hold.closing = True
+        hold = self._holds.get(run_id)  # one look, which needs no lock
+        if hold is not None:
+            hold.closing = True
 
-    def drop(self, run_id: str) -> None:
-        """The run is over: nobody renews it any more."""
+    def drop(self, run_ids: Iterable[str]) -> None:
+        """These runs are over: nobody renews them any more."""
         with self._lock:
-            self._holds.pop(run_id, None)
+            for run_id in run_ids:
+                self._holds.pop(run_id, None)
 
     def add_group(self, run_id: str, pgid: int) -> None:
         """A process group works for the run; if the run was given up already, it is killed at once."""
         with self._lock:
             hold = self._holds.get(run_id)
             if hold is not None:
-                hold.groups.add(pgid)
+                hold.groups |= {pgid}
         if hold is None:
             self._kill_group(pgid)
 
@@ -121,11 +121,11 @@ class Renewal:
         with self._lock:
             hold = self._holds.get(run_id)
             if hold is not None:
-                hold.groups.discard(pgid)
+                hold.groups -= {pgid}
 
     def holds(self, run_id: str) -> bool:
         """Whether this process may still act on the run, by its own clock: asked right before every step out."""
-        hold = self._holds.get(run_id)  # one look, which needs no lock
+        hold = self._holds.get(run_id)
         return hold is not None and self._clock.monotonic() < self._ends_at(hold)
 
     def abandoned(self) -> set[tuple[str, int]]:
@@ -250,7 +250,7 @@ class Renewal:
                 if self._holds.get(hold.run_id) is not hold:
                     continue
                 del self._holds[hold.run_id]
-                groups = set(hold.groups)
+                groups = hold.groups
             _log.error("lease_lost", run_id=hold.run_id, fence=hold.fence, why=why)
             for pgid in groups:
                 self._kill_group(pgid)

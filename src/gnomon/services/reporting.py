@@ -83,6 +83,8 @@ class Reports:
 class RunReporter:
     """``ports.runtime.Reporter`` for one run."""
 
+    __slots__ = ("_loop", "_renewal", "_reports", "_told", "_work")
+
     def __init__(
         self, reports: Reports, work: Work, renewal: Renewal, loop: asyncio.AbstractEventLoop
     ) -> None:

@@ -5,9 +5,8 @@ over its hard timeout; the runs themselves are tasks of the event loop.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
-from functools import partial
 
 import structlog
 
@@ -28,7 +27,7 @@ from gnomon.services.mint import Mint
 from gnomon.services.places import Places
 from gnomon.services.renewal import Renewal
 from gnomon.services.reporting import Reports
-from gnomon.services.work import Deadlines, Stopping, Work
+from gnomon.services.work import Stopping, Work, Works
 from gnomon.stores import runs
 from gnomon.stores.database import Database, Tx
 
@@ -64,14 +63,14 @@ class Runner:
         self._gates = gates
         self._renewal = renewal
         self._closing = closing
+        closing.tell(self._over)
         self._attempts = attempts
         self._reports = reports
         self._process_id = process_id
         self._grace = kill_grace_seconds
         self.lost_claims = LostClaims(database, clock, process_id, wakeup)
         self._share = places.share(wakeup.wake)
-        self._works: dict[str, Work] = {}
-        self._deadlines = Deadlines()
+        self._works = Works()
         self._closers: set[asyncio.Task[None]] = set()
         self._draining = False
         self._freed, self._idle = asyncio.Event(), asyncio.Event()
@@ -117,7 +116,7 @@ class Runner:
             if grant.run_id in self._works:  # under an older fence, and on its way out
                 self._give_places_back(1)
             self._works[grant.run_id] = work
-            self._deadlines.add(now + grant.timeout_seconds, work)
+            self._works.deadlines.add(now + grant.timeout_seconds, work)
             work.task = loop.create_task(self._work(work), name=grant.run_id)
         self._idle.clear()
 
@@ -130,7 +129,7 @@ class Runner:
         if any(work.deferred for work in self._works.values()):
             await self._look_at_deferred()
             waits.append(DEFERRED_POLL_SECONDS)
-        nearest = self._deadlines.nearest()
+        nearest = self._works.deadlines.nearest()
         if nearest is not None:
             waits.append(max(0.0, nearest - self._clock.monotonic()))
         return min((wait for wait in waits if wait is not None), default=None)
@@ -228,19 +227,20 @@ class Runner:
         work.ended = True
         self._renewal.closing(work.grant.run_id)
         if ending is not None:
-            self._closing.submit(ending, partial(self._forget, work))
+            self._closing.submit(ending)
         elif work.invoked:
             self._forget(work)
         else:
             self._aside(self._give_back(work))
 
-    def _forget(self, work: Work) -> None:
-        work.ended = True
-        if self._works.get(work.grant.run_id) is work:
-            del self._works[work.grant.run_id]
-            self._deadlines.over()
-            self._renewal.drop(work.grant.run_id)
-            self._give_places_back(1)
+    def _over(self, endings: Iterable[Ending]) -> None:
+        self._forget(*self._works.of(ending.grant for ending in endings))
+
+    def _forget(self, *works: Work) -> None:
+        gone = self._works.take_out(works)
+        if gone:
+            self._renewal.drop(gone)
+            self._give_places_back(len(gone))
         if not self._works:
             self._idle.set()
 
@@ -268,12 +268,12 @@ class Runner:
         elif not work.begun:  # its first step will never come, so nobody else ends it
             self._finish(work, self._attempts.stopped(work))
         else:
-            self._deadlines.add(self._clock.monotonic() + self._grace, work, hard=True)
+            self._works.deadlines.add(self._clock.monotonic() + self._grace, work, hard=True)
         assert work.task is not None
         work.task.cancel()
 
     def _expire(self) -> None:
-        for deadline in self._deadlines.passed(self._clock.monotonic()):
+        for deadline in self._works.deadlines.passed(self._clock.monotonic()):
             if deadline.hard:
                 _log.error("target_ignores_its_cancel", run_id=deadline.work.grant.run_id)
                 self._finish(deadline.work, self._attempts.stopped(deadline.work))

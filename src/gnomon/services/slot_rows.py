@@ -4,6 +4,7 @@ Pure over their arguments; which of them a scan writes is ``slot_plan``'s affair
 """
 
 from datetime import date
+from functools import lru_cache
 
 from gnomon.cadence import Cadence, preview
 from gnomon.domain import dedup, placeholders
@@ -21,7 +22,9 @@ from gnomon.stores.run_rows import NewRun
 from gnomon.stores.slots import Advance, Due, Entry
 
 ACTOR = "dispatcher"
-_ON_LOSTS = {on_lost.value: on_lost for on_lost in OnLost}  # looked up instead of called: done for each slot
+# Looked up instead of called: this is done for each slot.
+_ON_LOSTS = {on_lost.value: on_lost for on_lost in OnLost}
+_policy = lru_cache(maxsize=1_000)(RetryPolicy)
 
 
 def entry(due: Due, slot: Slot, run_id: str | None, session_id: str | None) -> Entry:
@@ -135,7 +138,7 @@ def grant(due: Due, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
         attempt=1,
         lease_seconds=run.lease_seconds,
         timeout_seconds=due.timeout_seconds,
-        retry=RetryPolicy(due.max_attempts, due.backoff_seconds, due.backoff_max_seconds),
+        retry=_policy(due.max_attempts, due.backoff_seconds, due.backoff_max_seconds),
         on_lost=_ON_LOSTS[due.on_lost],
         dedup_key=run.dedup_key,
         trace_id=trace_id(run.id),

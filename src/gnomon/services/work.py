@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -67,9 +68,9 @@ class Deadlines:
         """Watch over ``work``."""
         heapq.heappush(self._heap, Deadline(at, next(self._numbers), work, hard))
 
-    def over(self) -> None:
-        """A run is over: its deadline lies there until it comes, or until most of them are such."""
-        self._over += 1
+    def over(self, count: int) -> None:
+        """So many runs are over: their deadlines lie there until they come, or until most of them are such."""
+        self._over += count
         if self._over > _MANY and 2 * self._over > len(self._heap):
             self._heap = [deadline for deadline in self._heap if not deadline.work.ended]
             heapq.heapify(self._heap)
@@ -87,3 +88,27 @@ class Deadlines:
     def nearest(self) -> float | None:
         """The nearest deadline."""
         return self._heap[0].at if self._heap else None
+
+
+class Works(dict[str, Work]):
+    """The runs in work by their id, with their deadlines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deadlines = Deadlines()
+
+    def of(self, grants: Iterable[Grant]) -> list[Work]:
+        """The work under each of these grants, where it is still there: a run may be back under another one."""
+        found = [(self.get(grant.run_id), grant) for grant in grants]
+        return [work for work, grant in found if work is not None and work.grant is grant]
+
+    def take_out(self, works: Iterable[Work]) -> list[str]:
+        """These have ended; the runs of those that were still there."""
+        gone = []
+        for work in works:
+            work.ended = True
+            if self.get(work.grant.run_id) is work:
+                del self[work.grant.run_id]
+                gone.append(work.grant.run_id)
+        self.deadlines.over(len(gone))
+        return gone

@@ -27,7 +27,7 @@ ENUMS = [kind for kind in DEFINED if issubclass(kind, StrEnum)]
 
 
 # One of each is made for every slot: freezing triples what making one costs (ADR 0027).
-HOT = {"Due", "Slot", "Decision", "Grant"}
+HOT = {"Due", "Slot", "Decision", "Grant", "Invocation", "Result"}
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda kind: kind.__name__)
