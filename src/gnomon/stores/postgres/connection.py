@@ -21,10 +21,22 @@ CONNECT_SECONDS = 10.0
 STATEMENT_SECONDS = 20.0  # after that the line is given up: a proxy may hold it open for ever
 
 
-# What is looked at and written is found by its key. A plan that was made while a table was small would read it whole
-# from then on, however large it has grown since, until the server has analysed it. A pooler may not take these: then it
-# is slower at first, and right all the same.
-BY_KEY = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+# What is looked at and written is found by its key, and planned once. A plan that was made while a table was small would
+# read it whole from then on, however large it has grown since, until the server has analysed it. A pooler may not take
+# these: then it is slower at first, and right all the same.
+BY_KEY = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+# the same as the server has them by itself, for whoever reads much
+AS_THE_SERVER_LIKES = {
+    "enable_seqscan": "on",
+    "enable_hashjoin": "on",
+    "enable_mergejoin": "on",
+    "plan_cache_mode": "auto",
+}
 
 
 async def connect(address: Address, *, cached: int, seconds: float = CONNECT_SECONDS) -> Raw:

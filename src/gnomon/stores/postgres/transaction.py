@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from gnomon.domain.errors import Unavailable
 from gnomon.stores.database import Tx
-from gnomon.stores.postgres.connection import BY_KEY, Connection, Manner, NotBegun, Raw
+from gnomon.stores.postgres.connection import AS_THE_SERVER_LIKES, Connection, Manner, NotBegun, Raw
 from gnomon.stores.postgres.failures import FAILURES, is_definite, unknown
 from gnomon.stores.postgres.statements import Catalogue
 
@@ -26,7 +26,8 @@ def beginning(isolation: str) -> str:
 
     One that reads over a snapshot may read much, so that it is planned as the server likes it best.
     """
-    plans = "".join(f"SET LOCAL {name} TO on; " for name in BY_KEY) if isolation == READ else ""
+    likes = AS_THE_SERVER_LIKES if isolation == READ else {}
+    plans = "".join(f"SET LOCAL {name} TO {value}; " for name, value in likes.items())
     return (
         f"BEGIN ISOLATION LEVEL {isolation}; {plans}"
         f"SET LOCAL lock_timeout TO {round(LOCK_SECONDS * 1_000)}; "
