@@ -12,6 +12,7 @@ from threading import Event
 from typing import Any, TypeVar, cast
 
 import apsw
+from pydantic_core import PydanticSerializationError, to_json
 
 from gnomon.domain.errors import Unavailable
 from gnomon.ports.clock import Clock
@@ -20,7 +21,6 @@ from gnomon.stores.queries import Query
 from gnomon.stores.sqlite.statements import SetStatement, Statement
 
 T = TypeVar("T")
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 BUSY_SECONDS = 10.0
 _JOURNAL_BYTES = 64 * 1024 * 1024
 _MANY = 8  # rows: with fewer, it costs more to ask how many were changed than which ones
@@ -209,8 +209,7 @@ class Connection:
         if not given:
             return [], 0
         shared, common, rows = statement.apart(given)
-        # not escaped to ASCII: half a surrogate pair is refused here, as it is where a value is bound by itself
-        encoded = _encode(rows)
+        encoded = _encoded(rows)
         if len(encoded) > _LARGE and len(given) > 1:
             middle = len(given) // 2
             first, last = (
@@ -231,6 +230,14 @@ class Connection:
         if statement.uses_now:
             values += (self._clock.micros(),)
         return self._raw.execute(statement.text, values)
+
+
+def _encoded(rows: Sequence[object]) -> str:
+    """The rows as JSON. Half a surrogate pair is left as it is, to be refused as where a value is bound by itself."""
+    try:
+        return to_json(rows).decode()
+    except PydanticSerializationError:
+        return json.dumps(rows, ensure_ascii=False, allow_nan=False)
 
 
 def _drive(coroutine: Awaitable[T]) -> T:
