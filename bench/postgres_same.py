@@ -26,14 +26,12 @@ ORDER BY next_fire_at LIMIT 100 FOR UPDATE SKIP LOCKED"""
 # the names of the batch at hand: sch, at, run, ses
 SLOTS = """INSERT INTO occurrences (schedule_id, nominal_fire_at, revision, disposition, run_id, session_id, created_at)
 SELECT sch, at, 1, 'fired', run, ses, now_us() FROM {batch}"""
-TURNS = """INSERT INTO turns (session_id, run_id, query, created_at)
-SELECT ses, run, 'write the morning report', now_us() FROM {batch}"""
 RUNS = f"""INSERT INTO runs (
     id, trigger_kind, status, priority, target_kind, target_id, schedule_id, revision, nominal_fire_at, scheduled_for,
-    lease_seconds, lease_until, owner, claim_id, fence, attempt, started_at
+    lease_seconds, lease_until, owner, claim_id, fence, attempt, started_at, query
 )
 SELECT run, 'schedule', 'running', 10, 'agent', 'agt_00000000000000000000', sch, 1, at, at, 330, now_us() + 330000000,
-    '{OWNER}', '{CLAIM}', 1, 1, now_us()
+    '{OWNER}', '{CLAIM}', 1, 1, now_us(), 'write the morning report'
 FROM {{batch}}"""
 ADVANCE = """UPDATE schedules SET next_fire_at = next_fire_at + 86400000000, recorded_until = at, last_fire_at = at,
     run_count = run_count + 1, in_flight_run_id = run, fence = fence + 1
@@ -42,14 +40,14 @@ AUDIT = f"""INSERT INTO audit (at, actor, action, subject_kind, subject_id, fenc
 SELECT now_us(), '{OWNER}', '{{action}}', 'run', run, 1,
     '{{{{"nominal_fire_at":' || at::text || ',"schedule_id":"' || sch || '"}}}}'
 FROM {{batch}}"""
-END = """UPDATE runs SET status = 'succeeded', finished_at = now_us(), duration_us = 100, lease_until = NULL, claim_id = NULL
+END = """UPDATE runs SET status = 'succeeded', finished_at = now_us(), duration_us = 100, lease_until = NULL, claim_id = NULL,
+    output = ''
 FROM {batch} WHERE id = run AND status = 'running'"""
-ANSWER = """UPDATE turns SET output = '', answered_at = now_us() FROM {batch} WHERE session_id = ses AND run_id = run"""
 SETTLE = "UPDATE schedules SET in_flight_run_id = NULL, failure_streak = 0 FROM {batch} WHERE id = sch"
 
 GIVEN = "unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) AS batch(sch, at, run, ses)"
-OPENING = [SLOTS, TURNS, RUNS, ADVANCE, AUDIT.replace("{action}", "CLAIM")]
-ENDING = [END, ANSWER, SETTLE, AUDIT.replace("{action}", "RELEASE")]
+OPENING = [SLOTS, RUNS, ADVANCE, AUDIT.replace("{action}", "CLAIM")]
+ENDING = [END, SETTLE, AUDIT.replace("{action}", "RELEASE")]
 
 
 def each(texts: list[str]) -> list[str]:

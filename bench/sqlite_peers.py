@@ -113,14 +113,11 @@ def same(path: str) -> float:
             both,
         )
         raw.executemany(
-            "INSERT INTO turns VALUES (?, ?, 'write the morning report', NULL, now_us(), NULL)",
-            [(row[3], row[2]) for row in both],
-        )
-        raw.executemany(
             "INSERT INTO runs (id, trigger_kind, status, priority, target_kind, target_id, schedule_id, revision, "
             "nominal_fire_at, session_id, scheduled_for, lease_seconds, lease_until, owner, claim_id, fence, attempt, "
-            "started_at) VALUES (?3, 'schedule', 'running', 10, 'agent', 'agt_00000000000000000000', ?1, 1, ?2, NULL, "
-            "?2, 330, now_us() + 330000000, 'prc_00000000000000000000', 'clm_00000000000000000000', 1, 1, now_us())",
+            "started_at, query) VALUES (?3, 'schedule', 'running', 10, 'agent', 'agt_00000000000000000000', ?1, 1, ?2, NULL, "
+            "?2, 330, now_us() + 330000000, 'prc_00000000000000000000', 'clm_00000000000000000000', 1, 1, now_us(), "
+            "'write the morning report')",
             [row[:3] for row in both],
         )
         raw.executemany(
@@ -133,12 +130,8 @@ def same(path: str) -> float:
         raw.execute("BEGIN IMMEDIATE")
         raw.executemany(
             "UPDATE runs SET status = 'succeeded', finished_at = now_us(), duration_us = 100, lease_until = NULL, "
-            "claim_id = NULL WHERE id = ? AND status = 'running'",
+            "claim_id = NULL, output = '' WHERE id = ? AND status = 'running'",
             [(run,) for run in ids],
-        )
-        raw.executemany(
-            "UPDATE turns SET output = '', answered_at = now_us() WHERE session_id = ? AND run_id = ?",
-            [(row[3], row[2]) for row in both],
         )
         raw.executemany(
             "UPDATE schedules SET in_flight_run_id = NULL, failure_streak = 0 WHERE id = ?",

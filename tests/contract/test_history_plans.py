@@ -62,7 +62,7 @@ def plan(raw: apsw.Connection, name: str) -> list[str]:
             "history.scheduled_runs",
             [
                 "SEARCH o USING PRIMARY KEY (schedule_id=? AND nominal_fire_at<?)",
-                "SEARCH r USING PRIMARY KEY (id=?)",
+                "SEARCH runs USING PRIMARY KEY (id=?)",
             ],
         ),
         ("history.unscheduled_runs", ["SEARCH runs USING INDEX runs_unscheduled (schedule_id=? AND id<?)"]),

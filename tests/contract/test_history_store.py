@@ -109,7 +109,7 @@ async def test_a_run_comes_with_its_attempts_and_its_answer(database: Database) 
         "outcome": "failed",
     }
     await add(database, "attempts", earlier, error_code="exception", error="It said: no.", finished_at=AT + 1)
-    await execute(database, "UPDATE turns SET output = 'said in full'")
+    await execute(database, "UPDATE runs SET output = 'said in full'")
     found = await database.read(lambda tx: history.run(tx, RUN_ID))
     assert found is not None
     run, output = found

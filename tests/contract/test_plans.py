@@ -14,7 +14,7 @@ from support.rows import AT, RUN, RUNNING, SCHEDULE, SECOND
 QUERIES = queries.load("sqlite")
 SCHEDULES = 100_000
 DUE = 1_000
-RUNS = 20_000
+RUNS = 100_000
 NOW = AT + 3_600 * SECOND
 THE_ROWS = "SCAN jsonb_each VIRTUAL TABLE INDEX 1:"  # what a set statement is given
 
@@ -43,7 +43,8 @@ def schedules() -> Iterator[dict[str, object]]:
 
 
 def runs() -> Iterator[dict[str, object]]:
-    """Most are over; one in ten is queued, one in a hundred is running, a few are to be cancelled."""
+    """Most are over; one in ten is queued, one in a hundred is running, a few are to be cancelled; one in two is alone
+    in its session, the others share one."""
     over = {
         "status": "succeeded",
         "claimable_at": None,
@@ -52,7 +53,8 @@ def runs() -> Iterator[dict[str, object]]:
         "cancel_by": None,
     }
     for number in range(RUNS):
-        row = {**RUN, **RUNNING, **over, "id": f"run_{number:020d}", "lease_until": None}
+        row = {**RUN, **RUNNING, **over, "id": f"run_{number:020d}", "lease_until": None, "output": "said"}
+        row["session_id"] = None if number % 2 else "ses_shared"
         if number % 10 == 0:
             row |= {
                 "status": "queued",
@@ -109,7 +111,7 @@ def test_the_claim_stays_a_search_once_the_table_is_analysed(large: apsw.Connect
     large.execute("ANALYZE sqlite_schema")
 
 
-def steps(raw: apsw.Connection, name: str, **parameters: int) -> tuple[list[object], int]:
+def steps(raw: apsw.Connection, name: str, **parameters: int | str) -> tuple[list[object], int]:
     """What a statement returns, and how many steps of SQLite's machine it took."""
     taken = 0
 
@@ -228,7 +230,31 @@ def test_those_who_wait_are_found_by_whom_they_wait_for(large: apsw.Connection) 
     assert "SEARCH runs USING INDEX runs_parallel (schedule_id=?)" in plan(large, "runs.settle_parallel")
 
 
-@pytest.mark.parametrize("table", ["schedules", "runs", "occurrences", "turns", "sessions", "checkpoints"])
+OWN, LATE = "ses_00000000000000050003", "run_00000000000000099999"
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "rows"),
+    [
+        ("sessions.turns", {"id": "ses_shared", "after": "", "limit": 50}, 50),
+        ("sessions.turns", {"id": "ses_shared", "after": "run_00000000000000050000", "limit": 50}, 50),
+        ("sessions.turns", {"id": OWN, "after": "", "limit": 50}, 1),
+        ("sessions.find", {"id": OWN}, 1),
+        ("sessions.unfinished", {"id": OWN}, 0),
+        ("runs.history_of_session", {"session_id": "ses_shared", "run_id": LATE, "limit": 50}, 50),
+        ("runs.history_of_session", {"session_id": OWN, "run_id": LATE, "limit": 50}, 1),
+    ],
+)
+def test_what_was_said_costs_what_is_read(
+    large: apsw.Connection, name: str, given: dict[str, int | str], rows: int
+) -> None:
+    """RUN-9, SCH-7: of 100,000 runs, half of them in one session, no more than a page asks for is looked at."""
+    found, taken = steps(large, name, **given)
+    assert len(found) == rows
+    assert taken < 150 + rows * 60
+
+
+@pytest.mark.parametrize("table", ["schedules", "runs", "occurrences", "sessions", "checkpoints"])
 def test_no_statement_of_the_hot_path_scans_a_table(large: apsw.Connection, table: str) -> None:
     """HOUSE rule 5."""
     hot = [name for name in QUERIES if name.split(".")[0] in {"slots", "runs"}]

@@ -30,22 +30,20 @@ FILL = (
         300, 1, 10, 600, 5, 'fail', 0, 'active', 't', 0, 1,
         now_us() + CASE WHEN n % {SCHEDULES // DUE} = 0 THEN -n ELSE 3600000000 + n END, 0, 't', 0, 't'
     FROM generate_series(1, {SCHEDULES}) AS n""",
-    # of 100 runs one is queued and one is being worked on; the others are over
+    # of 100 runs one is queued and one is being worked on; the others are over. Half of all are in one of a hundred sessions
     f"""INSERT INTO runs (
         id, trigger_kind, status, priority, target_kind, target_id, schedule_id, scheduled_for, claimable_at,
-        lease_seconds, lease_until, owner, finished_at)
+        session_id, query, output, lease_seconds, lease_until, owner, finished_at)
     SELECT 'run_' || lpad(n::text, 20, '0'), 'schedule', status, 10, 'agent', 'agt_1', 'sch_' || lpad(n::text, 20, '0'), 0,
-        CASE status WHEN 'queued' THEN now_us() - n END, 330,
+        CASE status WHEN 'queued' THEN now_us() - n END,
+        CASE n % 2 WHEN 0 THEN 'ses_' || n % 200 END, 'go', CASE status WHEN 'succeeded' THEN 'gone' END, 330,
         CASE status WHEN 'running' THEN now_us() + 330000000 END,
         CASE status WHEN 'queued' THEN NULL ELSE 'prc_' || n % 8 END,
         CASE status WHEN 'succeeded' THEN now_us() END
     FROM generate_series(1, {RUNS}) AS n,
         LATERAL (SELECT CASE n % 100 WHEN 0 THEN 'queued' WHEN 1 THEN 'running' ELSE 'succeeded' END AS status) AS s""",
-    """INSERT INTO turns (session_id, run_id, query, created_at)
-    SELECT 'ses_' || substr(id, 5), id, 'go', 0 FROM runs""",
     "VACUUM ANALYZE schedules",
     "VACUUM ANALYZE runs",
-    "VACUUM ANALYZE turns",
 )
 
 
@@ -188,7 +186,6 @@ HOT = {
     "runs.close_alone": "runs_pkey",
     "runs.close_by_fence": "runs_pkey",
     "runs.close_queued": "runs_pkey",
-    "runs.answer": "turns_pkey",
     "runs.settle": "schedules_pkey",
     "runs.settle_parallel": "schedules_pkey",
     "runs.free_waiting": "runs_waiting",
@@ -215,3 +212,28 @@ async def test_a_hot_statement_is_served_by_an_index(
     assert only(lines, index), lines
     # the processes of a house are few: to read them all is cheaper than to look one up
     assert [line for line in only(lines, "Seq Scan") if " on processes" not in line] == []
+
+
+OWN, SHARED = "'ses_00000000000000100001'", "'ses_102'"
+LATE = "'run_00000000000000199999'"
+PAGES = {
+    "the first page of a session": ("sessions.turns", {"id": SHARED, "after": "''", "limit": "50"}),
+    "a page of it": ("sessions.turns", {"id": SHARED, "after": "'run_00000000000000100000'", "limit": "50"}),
+    "a run's own": ("sessions.turns", {"id": OWN, "after": "''", "limit": "50"}),
+    "how much is said in a run's own": ("sessions.find", {"id": OWN}),
+    "what a run is told": ("runs.history_of_session", {"session_id": SHARED, "run_id": LATE, "limit": "50"}),
+}
+
+
+@pytest.mark.parametrize(("name", "given"), PAGES.values(), ids=PAGES)
+async def test_what_was_said_is_read_by_key_or_by_its_session(
+    raw: "asyncpg.Connection[asyncpg.Record]", name: str, given: dict[str, str]
+) -> None:
+    """RUN-9, SCH-7: of 200,000 runs, a thousand of them in one session, no more than a page asks for."""
+    values = [given[parameter] for parameter in QUERIES[name].parameters]
+    lines = await explained(raw, CATALOGUE.plain[name].text, values, analyse=True)
+    read = [
+        int(float(found)) for line in only(lines, " on runs") for found in re.findall(r"rows=([\d.]+)", line)
+    ]
+    assert max(read) <= 50, lines
+    assert not only(lines, "Seq Scan"), lines

@@ -7,7 +7,7 @@ import pytest
 from gnomon.stores import retention
 from gnomon.stores.database import CheckViolation, Database
 from support.job_rows import add_trigger
-from support.rows import AT, OCCURRENCE, RUN, add, add_many, add_run, add_schedule, add_turn, execute
+from support.rows import AT, OCCURRENCE, RUN, add, add_many, add_run, add_schedule, execute
 
 OVER = {"status": "succeeded", "claimable_at": None, "finished_at": AT}
 SCHEDULE = OCCURRENCE["schedule_id"]
@@ -17,7 +17,6 @@ async def add_over(database: Database, number: int, session: str, **changes: obj
     """A run that is over, with a row in each table that hangs on it."""
     run_id = f"run_{number}"
     await add_run(database, **{**OVER, "id": run_id, "session_id": session, **changes})
-    await add_turn(database, session_id=session, run_id=run_id)
     await add(database, "attempts", {"run_id": run_id, "number": 1, "fence": 1, "outcome": "failed"})
     await add(
         database,
@@ -40,7 +39,7 @@ async def test_old_runs_go_with_all_that_hangs_on_them(database: Database) -> No
         await add_over(database, number, f"ses_{number}")
     assert await database.write(lambda tx: retention.old_runs(tx, "run_3", 9)) == 2
     assert await ids(database, "runs", "id") == ["run_3"]
-    for table in ("turns", "attempts", "checkpoints", "run_events"):
+    for table in ("attempts", "checkpoints", "run_events"):
         assert await ids(database, table, "run_id") == ["run_3"]
     assert await ids(database, "sessions", "id") == ["ses_3"]
 
@@ -59,18 +58,19 @@ async def test_a_run_that_is_not_over_stays(database: Database) -> None:
 
 
 async def test_a_session_stays_while_something_needs_it(database: Database) -> None:
-    """RUN-12: another run's turn, a schedule that will go on with it."""
-    names = ("ses_turn", "ses_schedule", "ses_free", "ses_gone")
+    """RUN-12: another run in it, the run whose own it was, a schedule that will go on with it."""
+    names = ("ses_shared", "ses_own", "ses_schedule", "ses_free", "ses_gone")
     await add_many(database, "sessions", [{"id": name, "created_at": AT} for name in names])
     for number, name in enumerate(names):
         await add_over(database, number, name)
-    await add_over(database, 9, "ses_turn")
+    await add_over(database, 9, "ses_shared")
+    await add_run(database, id="run_own", session_id=None)
     await add_schedule(database, session_mode="fixed", session_id="ses_schedule")
     await add_schedule(
         database, id="sch_gone", session_mode="fixed", session_id="ses_gone", deleted_at=AT, status="paused"
     )
-    assert await database.write(lambda tx: retention.old_runs(tx, "run_9", 9)) == 4
-    assert await ids(database, "sessions", "id") == ["ses_schedule", "ses_turn"]
+    assert await database.write(lambda tx: retention.old_runs(tx, "run_9", 9)) == 5
+    assert await ids(database, "sessions", "id") == ["ses_own", "ses_schedule", "ses_shared"]
 
 
 async def test_the_floor_rises_and_never_sinks(database: Database) -> None:

@@ -17,7 +17,6 @@ from support.rows import (
     SECOND,
     add_run,
     add_schedule,
-    add_turn,
     execute,
     one,
 )
@@ -46,9 +45,8 @@ async def insert(database: Database, *new: NewRun) -> None:
 
 
 async def queue(database: Database, run_id: str, **changes: Any) -> None:
-    """A queued run with its turn."""
-    row = await add_run(database, **{"id": run_id, "session_id": f"ses_{run_id}", **changes})
-    await add_turn(database, session_id=row["session_id"], run_id=run_id)
+    """A queued run."""
+    await add_run(database, **{"id": run_id, "session_id": f"ses_{run_id}", **changes})
 
 
 async def claim(database: Database, limit: int = 10, owner: str = "prc_mine") -> list[Row]:
@@ -58,7 +56,7 @@ async def claim(database: Database, limit: int = 10, owner: str = "prc_mine") ->
 # --- inserting ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_run_is_born_queued_with_its_session_and_its_turn(database: Database) -> None:
+async def test_a_run_is_born_queued_with_its_session_and_its_query(database: Database) -> None:
     """DSP-5."""
     await insert(database, NEW)
     row = await one(database, "runs", id="run_1")
@@ -69,8 +67,7 @@ async def test_a_run_is_born_queued_with_its_session_and_its_turn(database: Data
     session = await database.read(lambda tx: sessions.find(tx, "ses_1"))
     assert session is not None
     assert (session.created_at, session.turn_count) == (from_micros(AT), 1)
-    turn = await one(database, "turns", run_id="run_1")
-    assert (turn["session_id"], turn["query"], turn["output"]) == ("ses_1", "go", None)
+    assert (row["session_id"], row["query"], row["output"], row["created_at"]) == (None, "go", None, AT)
 
 
 async def test_a_run_can_be_born_claimed_with_its_lease_by_the_database_s_clock(database: Database) -> None:
@@ -83,7 +80,7 @@ async def test_a_run_can_be_born_claimed_with_its_lease_by_the_database_s_clock(
         "prc_mine",
         4,
     )
-    assert (row["attempt"], row["started_at"]) == (1, AT)
+    assert (row["attempt"], row["started_at"], row["created_at"]) == (1, AT, None)
     assert (row["claim_id"], row["lease_until"]) == ("clm_1", AT + 330 * SECOND)
 
 
@@ -99,6 +96,8 @@ async def test_runs_that_share_a_session_add_their_turns_to_it(database: Databas
     """SCH-7."""
     await insert(database, NEW, replace(NEW, id="run_2"))
     await insert(database, replace(NEW, id="run_3"))
+    named = await execute(database, "SELECT id, session_id FROM runs ORDER BY id")
+    assert [row["session_id"] for row in named] == [None, "ses_1", "ses_1"], "a run's own is not written"
     found = await database.read(lambda tx: sessions.turns(tx, "ses_1", "", 9))
     assert [turn.run_id for turn in found] == ["run_1", "run_2", "run_3"]
 
@@ -109,7 +108,6 @@ async def test_a_run_is_there_once_and_a_second_leaves_nothing_behind(database: 
     with pytest.raises(UniqueViolation):
         await insert(database, replace(NEW, id="run_2", session_id="ses_2"), NEW)
     assert [row["id"] for row in await execute(database, "SELECT id FROM runs")] == ["run_1"]
-    assert [row["run_id"] for row in await execute(database, "SELECT run_id FROM turns")] == ["run_1"]
 
 
 # --- order ----------------------------------------------------------------------------------------------------------

@@ -7,15 +7,14 @@ import pytest
 from gnomon.stores import runs
 from gnomon.stores.database import Database, Row
 from gnomon.testing.clock import FrozenClock
-from support.rows import AT, add_run, add_running, add_turn, one
+from support.rows import AT, add_run, add_running, one
 
 pytestmark = pytest.mark.anyio
 
 
 async def queue(database: Database, run_id: str, **changes: Any) -> None:
-    """A queued run with its turn."""
-    row = await add_run(database, **{"id": run_id, "session_id": f"ses_{run_id}", **changes})
-    await add_turn(database, session_id=row["session_id"], run_id=run_id)
+    """A queued run."""
+    await add_run(database, **{"id": run_id, "session_id": f"ses_{run_id}", **changes})
 
 
 async def claim(database: Database, limit: int = 10, owner: str = "prc_mine") -> list[Row]:
@@ -36,6 +35,16 @@ async def test_a_claim_given_back_is_as_if_it_had_not_been_made(database: Databa
     after = await one(database, "runs", id="run_a")
     assert {name for name in after if after[name] != before[name]} == {"fence"}
     assert [row["id"] for row in await claim(database)] == ["run_a", "run_b"]
+
+
+async def test_a_run_that_was_born_claimed_and_is_given_back_keeps_the_instant_of_its_birth(
+    database: Database,
+) -> None:
+    """DSP-10, RUN-9: it is told by its start only as long as there is one."""
+    run = await add_running(database, created_at=None)
+    await give_back(database, run["id"], 7)
+    after = await one(database, "runs", id=run["id"])
+    assert (after["started_at"], after["created_at"]) == (None, AT)
 
 
 async def test_a_later_attempt_given_back_keeps_the_actual_start(database: Database) -> None:

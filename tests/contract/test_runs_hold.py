@@ -16,7 +16,7 @@ from gnomon.testing.clock import FrozenClock
 from support.rows import AT, RUN, SECOND, add_run, add_running, execute, one
 
 pytestmark = pytest.mark.anyio
-ID, SESSION = RUN["id"], RUN["session_id"]
+ID = RUN["id"]
 OVER: dict[str, Any] = {"status": "succeeded", "lease_until": None, "finished_at": AT}
 ENDING: dict[str, Any] = {
     "id": ID,
@@ -31,6 +31,7 @@ ENDING: dict[str, Any] = {
     "response_preview": "so far",
     "error_code": "boom",
     "error": "it broke",
+    "output": "so far, and on",
 }
 
 
@@ -87,7 +88,7 @@ STALE = {
 
 
 async def everything(database: Database) -> list[list[dict[str, Any]]]:
-    tables = ("runs", "turns", "attempts", "checkpoints", "run_events")
+    tables = ("runs", "attempts", "checkpoints", "run_events")
     return [await execute(database, f"SELECT * FROM {table}") for table in tables]
 
 
@@ -189,9 +190,10 @@ async def test_whoever_shows_the_fence_completes_a_run(database: Database, clock
     clock.advance(2)
     row = await database.write(lambda tx: runs.close_by_fence(tx, by_fence(ENDING)))
     assert row is not None
-    assert (row["id"], row["trigger_kind"], row["session_id"], row["fence"]) == (ID, "schedule", SESSION, 7)
+    assert (row["id"], row["trigger_kind"], row["fence"]) == (ID, "schedule", 7)
     closed = await one(database, "runs", id=ID)
     assert (closed["status"], closed["duration_us"], closed["lease_until"]) == ("failed", 2 * SECOND, None)
+    assert (closed["query"], closed["output"]) == ("go", "so far, and on")
 
 
 @pytest.mark.parametrize(("changes", "fence"), [({}, 6), ({}, 8), (OVER, 7)])
@@ -243,15 +245,15 @@ async def test_a_run_that_somebody_holds_or_that_is_over_is_not_closed_as_queued
     assert await everything(database) == before
 
 
-async def test_an_answer_is_kept_in_full_at_its_own_turn(database: Database) -> None:
-    """RUN-9."""
-    await add_running(database)
-    await add_running(database, id="run_other", session_id=SESSION)
-    answers = [{"session_id": SESSION, "run_id": ID, "output": "x" * 5_000}]
-    await database.write(lambda tx: runs.answer(tx, answers))
-    turn = await one(database, "turns", run_id=ID)
-    assert (turn["output"], turn["answered_at"]) == ("x" * 5_000, AT)
-    assert (await one(database, "turns", run_id="run_other"))["output"] is None
+@pytest.mark.parametrize("output", ["x" * 300_000, "", None])
+async def test_an_answer_is_kept_in_full_with_its_own_run(database: Database, output: str | None) -> None:
+    """RUN-9: a long one, an empty one, which is another thing than none."""
+    await add_running(database, query="q" * 100_000)
+    await add_running(database, id="run_other")
+    await database.write(lambda tx: runs.close(tx, [ENDING | {"output": output}]))
+    closed = await one(database, "runs", id=ID)
+    assert (closed["query"], closed["output"], closed["finished_at"]) == ("q" * 100_000, output, AT)
+    assert (await one(database, "runs", id="run_other"))["output"] is None
 
 
 # --- back into the queue --------------------------------------------------------------------------------------------

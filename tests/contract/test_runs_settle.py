@@ -15,7 +15,6 @@ from support.rows import (
     add_run,
     add_running,
     add_schedule,
-    add_turn,
     execute,
     one,
 )
@@ -108,7 +107,6 @@ async def test_after_a_run_ended_the_waiting_one_is_claimed_under_the_next_fence
     await add_running(database, schedule_id=SCH)
     waiting = {"id": "run_next", "session_id": "ses_next", "schedule_id": SCH}
     await add_run(database, **waiting, claimable_at=None, waits_for=ID)
-    await add_turn(database, session_id="ses_next", run_id="run_next")
     assert await database.write(lambda tx: runs.claim(tx, "prc_2", "clm_2", 9)) == []
     ending = {
         "id": ID,
@@ -117,7 +115,7 @@ async def test_after_a_run_ended_the_waiting_one_is_claimed_under_the_next_fence
         "status": "succeeded",
         "duration_us": 1,
         **dict.fromkeys(("model_calls", "input_tokens", "output_tokens", "cost"), None),
-        **dict.fromkeys(("response_preview", "error_code", "error"), None),
+        **dict.fromkeys(("response_preview", "error_code", "error", "output"), None),
     }
     await database.write(lambda tx: runs.close(tx, [ending]))
     await settle(database, ID)
@@ -191,21 +189,27 @@ async def test_the_streak_is_read_with_its_limit_and_moved_with_the_last_failure
 async def test_a_run_sees_the_answered_turns_before_it_the_oldest_first(database: Database) -> None:
     """SCH-7: what came later, what has no answer and what is another session's is not shown."""
     turns = [
-        ("ses_1", "run_1", "one"),
+        (None, "run_1", "one"),
         ("ses_1", "run_2", None),
         ("ses_1", "run_3", "three"),
         ("ses_1", "run_4", "four"),
         ("ses_1", "run_6", "six"),
         ("ses_2", "run_0", "other"),
+        ("", "run_40", "erased"),
+        (None, "run_41", "another's own"),
+        (None, "run_42", None),
     ]
     for session_id, run_id, output in turns:
-        await add_turn(database, session_id=session_id, run_id=run_id, query=f"q {output}", output=output)
+        await add_run(database, session_id=session_id, id=run_id, query=f"q {output}", output=output)
 
-    async def history(limit: int) -> list[tuple[str, str]]:
-        return await database.read(lambda tx: runs.history_of_session(tx, "ses_1", "run_5", limit))
+    async def history(limit: int, of: str = "ses_1", run_id: str = "run_5") -> list[tuple[str, str]]:
+        return await database.read(lambda tx: runs.history_of_session(tx, of, run_id, limit))
 
     assert await history(10) == [("q one", "one"), ("q three", "three"), ("q four", "four")]
     assert await history(2) == [("q three", "three"), ("q four", "four")]
+    assert await history(3) == await history(10), "the one whose own session it was is among them"
+    assert await history(9, "ses_3") == [], "it is in another one"
+    assert await history(9, "ses_41", "run_40") == await history(9, "ses_42", "run_5") == []
 
 
 # --- the common end -------------------------------------------------------------------------------------------------
@@ -222,6 +226,7 @@ ENDING: dict[str, Value] = {
     "response_preview": "said",
     "error_code": None,
     "error": None,
+    "output": "said",
 }
 
 
@@ -235,16 +240,12 @@ async def test_of_one_write_only_the_runs_that_were_held_take_their_locks_off(da
 
     async def work(tx: Tx) -> Landed:
         landed = await runs.close(tx, [ENDING | {"id": run} for run in runs_of], alone=True)
-        answers = [{"session_id": RUN["session_id"], "run_id": run, "output": "said"} for run in runs_of]
-        await runs.answer(tx, answers, landed, list(runs_of))
         locks = [{"run_id": run, "schedule_id": sch, "clears": 1} for run, sch in runs_of.items()]
         await runs.unlock(tx, locks, landed, list(runs_of))
         return landed
 
     assert (await database.write_guarded(work)).ids == {ID}
-    said = {
-        row["run_id"]: row["output"] for row in await execute(database, "SELECT run_id, output FROM turns")
-    }
+    said = {row["id"]: row["output"] for row in await execute(database, "SELECT id, output FROM runs")}
     assert said == {ID: "said", others[1]: None}
     rows = {row["id"]: row for row in await execute(database, "SELECT * FROM schedules")}
     assert (rows[SCH]["in_flight_run_id"], rows[SCH]["failure_streak"]) == (None, 0)

@@ -18,7 +18,6 @@ from support.rows import (
     add_run,
     add_running,
     add_schedule,
-    add_turn,
 )
 
 SCHEDULE = OCCURRENCE["schedule_id"]
@@ -46,11 +45,10 @@ async def test_each_table_is_read_and_judged(database: Database) -> None:
     standing = {"cadence": HOURLY, "next_fire_at": AT + HOUR, "in_flight_run_id": "run_gone"}
     await add_schedule(database, created_at=AT - HOUR, updated_at=AT - HOUR, **standing)
     await add_running(database, id="run_1", schedule_id=SCHEDULE, trigger_kind="manual", session_id="ses_1")
-    await add_run(database, id="run_2", trigger_kind="invoke", claimable_at=None)
+    await add_run(database, id="run_2", trigger_kind="invoke", claimable_at=None, output="said")
     change = {"schedule_id": SCHEDULE, "seq": 2, "at": AT, "status": "active", "changed_by": "ana"}
     await add(database, "status_changes", change)
     await add(database, "occurrences", OCCURRENCE, schedule_id="sch_none")
-    await add_turn(database, session_id="ses_0", run_id="run_0")
     attempt = {"run_id": "run_0", "fence": 1, "number": 1, "outcome": "failed"}
     await add(database, "attempts", attempt)
     await add(
@@ -98,7 +96,6 @@ async def test_each_table_is_read_and_judged(database: Database) -> None:
         (_I.JOB_NEXT_SLOT_WRONG, "jobs"),
         (_I.TRIGGER_WRONG, "triggers"),
         (_I.TRIGGER_STEPS_WRONG, "audit"),
-        (_I.STRAY_ROWS, "turns"),
         (_I.STRAY_ROWS, "attempts"),
         (_I.STRAY_ROWS, "checkpoints"),
         (_I.STRAY_ROWS, "events"),
@@ -123,7 +120,7 @@ async def test_runs_of_an_erased_slot_are_counted(database: Database) -> None:
 @pytest.mark.parametrize(
     "noun",
     [
-        *("runs", "audit", "schedules", "occurrences", "stray_turns", "tasks", "needs", "stray_locks"),
+        *("runs", "audit", "schedules", "occurrences", "tasks", "needs", "stray_locks"),
         *("jobs", "triggers"),
     ],
 )
@@ -137,7 +134,6 @@ async def test_a_page_begins_where_the_one_before_it_ended(
     for number, name in enumerate(ids):
         await add_run(database, id=f"run_{name}")
         await add_schedule(database, id=f"sch_{name}")
-        await add_turn(database, session_id="ses_none", run_id=f"run_{name}")
         await add_job(database, id=f"job_{name}", slug=name)
         await add_trigger(
             database, id=f"trg_{name}", job_id=f"job_0{number % 2}", nominal_fire_at=AT + number

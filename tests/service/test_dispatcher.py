@@ -38,8 +38,7 @@ async def test_a_due_slot_is_recorded_run_and_closed(house: House) -> None:
     assert schedule["in_flight_run_id"] is None
     assert schedule["run_count"] == 1
     assert wait == pytest.approx(3599.5)
-    [turn] = await house.rows("SELECT * FROM turns")
-    assert (turn["query"], turn["output"]) == ("do it", "ok")
+    assert (run["query"], run["output"]) == ("do it", "ok")
     [claim], [release] = await house.audit("CLAIM"), await house.audit("RELEASE")
     assert claim["subject_id"] == release["subject_id"] == run["id"]
     assert claim["fence"] == release["fence"] == 1
@@ -109,7 +108,7 @@ async def test_a_crash_inside_the_transaction_leaves_none_of_it(
         patch.setattr(audit, "append_many", broken)
         with pytest.raises(Unavailable):
             await house.dispatch()
-    for table in ("occurrences", "runs", "turns", "audit"):
+    for table in ("occurrences", "runs", "audit"):
         assert await house.rows(f"SELECT * FROM {table}") == [], table
     assert (await house.schedule(sid))["next_fire_at"] == to_micros(START)
     assert house.engine.runner.places == house.pace.concurrency, "the reserved places came back"

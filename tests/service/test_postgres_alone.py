@@ -24,7 +24,7 @@ ENDING: dict[str, Value] = {
     "status": "succeeded",
     "duration_us": 5,
     **dict.fromkeys(("model_calls", "input_tokens", "output_tokens", "cost")),
-    **dict.fromkeys(("response_preview", "error_code", "error")),
+    **dict.fromkeys(("response_preview", "error_code", "error", "output")),
 }
 
 

@@ -36,6 +36,7 @@ ENDING = {
     "response_preview": None,
     "error_code": None,
     "error": None,
+    "output": None,
 }
 
 
@@ -202,7 +203,7 @@ async def test_a_claim_waits_for_no_lock(store: FrozenPostgres, postgres_address
         "SELECT 1 FROM runs WHERE id = 'run_1' FOR UPDATE; SELECT 1 FROM schedules WHERE id = 'sch_2' FOR UPDATE"
     )
     claimed = await store.write_guarded(lambda tx: runs.claim(tx, "prc_mine", "clm_1", 9))
-    assert [row["id"] for row in claimed] == []  # none of them has a turn, so there is nothing to grant
+    assert [row["id"] for row in claimed] == ["run_3"]
     held = await rows(store, "SELECT id FROM runs WHERE status = 'running'")
     assert [row["id"] for row in held] == ["run_3"]
     await other.close()
@@ -316,7 +317,7 @@ async def test_a_run_that_came_to_wait_while_another_ended_is_freed(
     )
     ending = dict.fromkeys(("model_calls", "input_tokens", "output_tokens", "cost", "response_preview"))
     ending |= {"id": "run_1", "owner": "prc_mine", "fence": 7, "status": "succeeded", "duration_us": 1}
-    ending |= {"error_code": None, "error": None}
+    ending |= {"error_code": None, "error": None, "output": None}
     settled = {"run_id": "run_1", "schedule_id": schedule_id, "clears": 1}
 
     async def close(tx: Tx) -> None:

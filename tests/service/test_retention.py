@@ -29,7 +29,6 @@ async def test_history_goes_and_the_ledger_stays(house: House) -> None:
     gone = await Retention(house.database, Keep(history_days=4, ledger_days=400, audit_days=400)).clean()
     assert gone == 6
     assert len(await house.rows("SELECT * FROM runs")) == 4
-    assert len(await house.rows("SELECT * FROM turns")) == 4
     assert len(await house.occurrences()) == 10
 
 

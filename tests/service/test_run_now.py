@@ -160,5 +160,5 @@ async def test_its_templates_are_resolved_against_the_instant_of_the_request(des
     desk.house.clock.advance(2 * 3600)
     run = await start(desk, made.id)
     assert (run.dedup_key, run.session_id) == ("brief-2026-11-30", made.definition.session_id)
-    [turn] = await desk.house.rows("SELECT query FROM turns")
-    assert turn["query"] == "2026-11-30 0 |"
+    [row] = await desk.house.rows("SELECT query FROM runs")
+    assert row["query"] == "2026-11-30 0 |"

@@ -184,8 +184,7 @@ async def test_a_target_that_ignores_its_cancel_is_closed_without_it(house: Hous
     hold.release("too late")
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=0.1)
     assert (await house.run())["status"] == "timed_out"
-    [turn] = await house.rows("SELECT output FROM turns")
-    assert turn["output"] is None
+    assert (await house.run())["output"] is None
 
 
 async def test_a_cancel_reaches_a_running_target(house: House) -> None:
@@ -303,12 +302,11 @@ async def test_a_close_with_an_old_fence_changes_nothing_and_is_on_record(house:
     hold.release("a zombie's answer")
     await house.idle()
     run = await house.run()
-    assert (run["status"], run["response_preview"]) == ("lost", None)
+    assert (run["status"], run["response_preview"], run["output"]) == ("lost", None, None)
     assert (await house.schedule(sid))["failure_streak"] == 1
     [fenced] = await house.audit("FENCED")
     assert (fenced["subject_id"], fenced["fence"]) == (run["id"], 1)
-    [turn] = await house.rows("SELECT output FROM turns")
-    assert turn["output"] is None
+    assert (await house.run())["output"] is None
 
 
 async def test_a_close_that_fails_is_reduced_to_taking_the_lock_off(
@@ -316,14 +314,14 @@ async def test_a_close_that_fails_is_reduced_to_taking_the_lock_off(
 ) -> None:
     """RUN-3. lea-22: an error in the last write never leaves the schedule locked."""
     sid = await a_due_schedule(house)
-    real = runs.answer
+    real = runs.close
 
-    async def broken(tx: Any, answers: Any, *landed: Any) -> None:
-        if answers:
+    async def broken(tx: Any, endings: Any, **how: Any) -> Any:
+        if any(ending.output is not None for ending in endings):
             raise RuntimeError("planted")
-        await real(tx, answers, *landed)
+        return await real(tx, endings, **how)
 
-    monkeypatch.setattr(runs, "answer", broken)
+    monkeypatch.setattr(runs, "close", broken)
     await house.dispatch()
     await house.idle()
     run = await house.run()

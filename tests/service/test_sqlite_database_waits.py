@@ -224,11 +224,7 @@ async def test_of_processes_that_race_for_runs_exactly_one_gets_each(database: S
         {**RUN, "id": f"run_{n:03d}", "session_id": f"ses_{n:03d}", "schedule_id": "sch_1"}
         for n in range(120)
     ]
-    turns = [
-        {"session_id": r["session_id"], "run_id": r["id"], "query": "q", "created_at": AT} for r in queued
-    ]
     await add_many(database, "runs", [row | {"claimable_at": 1} for row in queued])
-    await add_many(database, "turns", turns)
     outputs = programs.race(CLAIMS, *[[database.path, f"prc_{n}"] for n in range(3)])
     won = [tuple(pair) for output in outputs for pair in json.loads(output)]
     assert sorted(run_id for run_id, _ in won) == [row["id"] for row in queued]

@@ -22,16 +22,11 @@ OWN = "printf('run_%020d', i)"
 
 async def queue_runs(house: House, many: int) -> None:
     """So many runs of no schedule in the queue, all claimable."""
-    turn = QUEUED.format(
-        into="turns (session_id, run_id, query, created_at)",
-        what=f"printf('ses_%020d', i), {OWN}, 'go', 0",
-    )
     run = QUEUED.format(
         into="runs (id, trigger_kind, status, priority, target_kind, target_id, scheduled_for, claimable_at, lease_seconds)",
         what=f"{OWN}, 'invoke', 'queued', 10, 'agent', 'agt_' || printf('%020d', 0), 0, i, 330",
     )
-    for statement in (turn, run):
-        await house.rows(statement, many=many)
+    await house.rows(run, many=many)
 
 
 @pytest.fixture

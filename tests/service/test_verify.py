@@ -108,7 +108,6 @@ SLOTS = [
     ),
     damage(
         "the run of a slot is deleted",
-        f"DELETE FROM turns WHERE run_id IN (SELECT run_id FROM occurrences WHERE {first('{plain}')})",
         f"DELETE FROM runs WHERE {run_of('{plain}')}",
         shows=_I.FIRED_WITHOUT_RUN,
     ),
@@ -135,6 +134,11 @@ SLOTS = [
     damage(
         "a record is stamped and the session is there",
         f"UPDATE occurrences SET run_id = NULL, session_id = NULL, links_erased_at = 1 WHERE {first('{plain}')}",
+        shows=_I.LINKS_HALF_ERASED,
+    ),
+    damage(
+        "a run holds what was said in an erased session",
+        "UPDATE runs SET query = 'go' WHERE session_id = ''",
         shows=_I.LINKS_HALF_ERASED,
     ),
     damage(
@@ -332,13 +336,13 @@ RUNS = [
         shows=_I.RUN_TOO_EARLY,
     ),
     damage(
-        "the turn of a run is gone",
-        f"DELETE FROM turns WHERE run_id IN (SELECT run_id FROM occurrences WHERE {first('{plain}')})",
+        "the answer of a run is gone",
+        f"UPDATE runs SET output = NULL WHERE {run_of('{plain}')}",
         shows=_I.RUN_WITHOUT_TURN,
     ),
     damage(
-        "the answer of a run is gone",
-        f"UPDATE turns SET output = NULL WHERE run_id IN (SELECT run_id FROM occurrences WHERE {first('{plain}')})",
+        "a run has its answer before its end",
+        "UPDATE runs SET output = 'so' WHERE id = (SELECT min(id) FROM runs WHERE status IN ('queued', 'running'))",
         shows=_I.RUN_WITHOUT_TURN,
     ),
     damage(
@@ -632,7 +636,6 @@ async def test_what_retention_took_is_no_breach_and_what_it_did_not_take_is(hous
     assert found == []
     assert 0 < verified.rows["runs"] < verified.rows["occurrences"] < 6 * 24
     await after.damage(
-        "DELETE FROM turns WHERE run_id = (SELECT min(id) FROM runs)",
         "DELETE FROM runs WHERE id = (SELECT min(id) FROM runs)",
         "DELETE FROM audit WHERE seq = (SELECT max(seq) - 20 FROM audit)",
         "DELETE FROM occurrences WHERE nominal_fire_at = (SELECT min(nominal_fire_at) + 7200000000 FROM occurrences)",

@@ -20,7 +20,6 @@ TABLES = {
     "schedules": "id",
     "occurrences": "schedule_id, nominal_fire_at",
     "runs": "id",
-    "turns": "run_id",
     "sessions": "id",
     "attempts": "run_id, number, fence",
     "audit": "seq",

@@ -1,4 +1,4 @@
-"""The invariants of what is written down: slots and runs, audit, turns, counts, streaks (A7, A9, A18, B2)."""
+"""The invariants of what is written down: slots and runs, audit, answers, counts, streaks (A7, A9, A18, B2)."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -54,17 +54,12 @@ def claims_are_paired(history: History) -> Iterator[str]:
 
 
 def records_agree(history: History) -> Iterator[str]:
-    """DSP-5, RUN-9: one turn for each run, an answer just where it succeeded; counts of runs are those of the ledger."""
-    turns = defaultdict(list)
-    for turn in history.rows("turns"):
-        turns[turn["run_id"]].append(turn)
+    """DSP-5, RUN-9: a question with each run, an answer just where it succeeded; counts of runs are the ledger's."""
     for run in history.rows("runs"):
-        found = turns.pop(run["id"], [])
-        if len(found) != 1:
-            yield f"run {run['id']} has {len(found)} turns"
-        elif (found[0]["output"] is not None) != (run["status"] == "succeeded"):
-            yield f"run {run['id']} is {run['status']} and its turn holds {found[0]['output']!r}"
-    yield from (f"a turn of {run_id}, which is no run" for run_id in turns)
+        if not run["query"]:
+            yield f"run {run['id']} was asked nothing"
+        if (run["output"] is not None) != (run["status"] == "succeeded"):
+            yield f"run {run['id']} is {run['status']} and holds {run['output']!r}"
     fired: dict[str, int] = defaultdict(int)
     for slot in history.rows("occurrences"):
         fired[slot["schedule_id"]] += slot["disposition"] == "fired"

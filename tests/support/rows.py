@@ -56,6 +56,8 @@ RUN: Mapping[str, Any] = {
     "scheduled_for": AT,
     "claimable_at": AT,
     "lease_seconds": 330,
+    "created_at": AT,
+    "query": "go",
 }
 RUNNING: Mapping[str, Any] = {
     "status": "running",
@@ -160,16 +162,8 @@ async def add_run(database: Database, **changes: Any) -> dict[str, Any]:
 
 
 async def add_running(database: Database, **changes: Any) -> dict[str, Any]:
-    """A run that ``prc_mine`` holds under fence 7 until ``AT`` + 330 s, with its turn."""
-    row = await add(database, "runs", {**RUN, **RUNNING}, **changes)
-    await add_turn(database, session_id=row["session_id"], run_id=row["id"])
-    return row
-
-
-async def add_turn(database: Database, *, session_id: str, run_id: str, **changes: Any) -> None:
-    """A session's turn."""
-    turn = {"session_id": session_id, "run_id": run_id, "query": "go", "created_at": AT}
-    await add(database, "turns", turn, **changes)
+    """A run that ``prc_mine`` holds under fence 7 until ``AT`` + 330 s."""
+    return await add(database, "runs", {**RUN, **RUNNING}, **changes)
 
 
 async def add_process(database: Database, **changes: Any) -> dict[str, Any]:

@@ -144,7 +144,7 @@ TOLD: dict[Invariant, Told] = {
     ),
     _I.RUN_TOO_EARLY: Told("A12", "runs", "No run starts before its slot, or ends before its start."),
     _I.RUN_WITHOUT_TURN: Told(
-        "DSP-5, RUN-9", "runs", "A run has its turn in its session, with the answer that its preview is of."
+        "DSP-5, RUN-9", "runs", "A run has the answer that its preview is of, and none before its end."
     ),
     _I.ATTEMPTS_WRONG: Told(
         "RUN-9, A3", "runs", "Every attempt but the last is kept, none beyond the count or the policy."
@@ -156,7 +156,7 @@ TOLD: dict[Invariant, Told] = {
     ),
     _I.STRAY_ROWS: Told(
         "RUN-11",
-        "turns, attempts, checkpoints, events, task_locks, task_prerequisites",
+        "attempts, checkpoints, events, task_locks, task_prerequisites",
         "Nothing is left of runs, sessions and tasks that are gone.",
     ),
     _I.KEY_OPENS_NOTHING: Told("SEC-3", "api_keys", "A key whose target is gone is revoked."),

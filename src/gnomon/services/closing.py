@@ -72,8 +72,6 @@ class Closing:
             if row is None:
                 await audit.append_many(tx, [fenced(run_id, fence, "target")])
                 return False
-            if output is not None:
-                await runs.answer(tx, [{"session_id": row["session_id"], "run_id": run_id, "output": output}])
             await audit.append_many(tx, [released(run_id, fence, "target", status)])
             await settle(tx, [Closed(run_id, row["schedule_id"], row["trigger_kind"], status, error)])
             return True

@@ -99,7 +99,6 @@ async def _close_in_full(tx: Tx, endings: Sequence[Ending]) -> Landed:
         tx.send()
     )  # what schedules learn is written by a statement that sees all that was committed to them before
     landed = set(closed.ids)
-    await _answer(tx, final, closed)
     await settle(
         tx,
         [
@@ -126,21 +125,11 @@ async def _close_in_full(tx: Tx, endings: Sequence[Ending]) -> Landed:
 async def _close_plain(tx: Tx, endings: Sequence[Ending]) -> Landed:
     """The common end, which moves no streak and nobody waits for: one statement where the engine can."""
     landed = await runs.close(tx, [_row(ending) for ending in endings], alone=True)
-    await _answer(tx, endings, landed)
     grants = [ending.grant for ending in endings if ending.grant.schedule_id is not None]
     locks = [(grant.schedule_id, grant.run_id, int(grant.trigger is Trigger.SCHEDULE)) for grant in grants]
     await runs.unlock(tx, locks, landed, [grant.run_id for grant in grants])
     await _tell(tx, endings, landed)
     return landed
-
-
-async def _answer(tx: Tx, endings: Sequence[Ending], landed: Landed) -> None:
-    answers = [
-        (ending.grant.session_id, ending.grant.run_id, ending.output)
-        for ending in endings
-        if ending.output is not None
-    ]
-    await runs.answer(tx, answers, landed, [run_id for _, run_id, _ in answers])
 
 
 async def _tell(tx: Tx, endings: Sequence[Ending], landed: Landed) -> None:
@@ -187,9 +176,18 @@ def _row(ending: Ending) -> Closing:
     if usage is not None:
         spent = (usage.model_calls, usage.input_tokens, usage.output_tokens, usage.cost)
     shown = preview(output) if output else None
-    failed = (None, None) if error is None else (error.code, error.message)
+    code, message = (None, None) if error is None else (error.code, error.message)
     return Closing(
-        grant.run_id, ending.owner, grant.fence, ending.status, _duration_us(ending), *spent, shown, *failed
+        grant.run_id,
+        ending.owner,
+        grant.fence,
+        ending.status,
+        _duration_us(ending),
+        *spent,
+        shown,
+        code,
+        message,
+        output,
     )
 
 
@@ -213,6 +211,7 @@ def closing_row(  # noqa: PLR0917 - a row has as many columns as it has
         "response_preview": preview(output) if output else None,
         "error_code": None if error is None else error.code,
         "error": None if error is None else error.message,
+        "output": output,
     }
 
 

@@ -160,9 +160,6 @@ async def _strays(tx: Tx) -> AsyncIterator[Breach]:
         sentence = f"Slot {slot} of {row['schedule_id']} has two runs."
         rows = (At("runs", row["first_run"]), At("runs", row["last_run"]))
         yield Breach(Invariant.RUN_WITHOUT_SLOT, sentence, rows)
-    async for row in verify.stray_turns(tx):
-        sentence = f"A turn of run {row['run_id']} in session {row['session_id']} has no run."
-        yield Breach(Invariant.STRAY_ROWS, sentence, (At("turns", f"{row['session_id']} {row['run_id']}"),))
     for noun in ("attempts", "checkpoints", "events"):
         async for row in verify.strays(tx, noun):
             sentence = f"{row['how_many']:,} {noun} are left of run {row['run_id']}, which is not there."

@@ -1,4 +1,4 @@
-"""Each run judged by its own row and by what belongs to it: lock, slot, state, holder, attempts, turn (OPS-7).
+"""Each run judged by its own row and by what belongs to it: lock, slot, state, holder, attempts, answer (OPS-7).
 
 Pure over one row of ``stores.verify.runs``. Knows no other run, and no order of things: the audit is ``verify_audit``'s.
 """
@@ -152,16 +152,18 @@ def _fences(row: Row, _: Facts) -> Sentences:
 
 
 def _turn(row: Row, _: Facts) -> Sentences:
-    """DSP-5, RUN-9: what it was asked is there, and its answer, unless the session was erased (RUN-12)."""
+    """DSP-5, RUN-9: the answer that its preview is of is there, and nothing of either once it was erased (RUN-12)."""
     if row["session_id"] == ERASED:
+        if row["asked"] or row["answered"]:
+            yield _I.LINKS_HALF_ERASED, "lost its session, and still holds what was said in it."
         if row["nominal_fire_at"] is not None and row["disposition"] and row["links_erased_at"] is None:
             yield _I.LINKS_HALF_ERASED, "lost its session, and the record of its slot was not stamped."
     elif row["links_erased_at"] is not None:
         yield _I.LINKS_HALF_ERASED, "has its session still, and the record of its slot was stamped."
-    elif row["turn"] is None:
-        yield _I.RUN_WITHOUT_TURN, "has no turn in its session."
     elif row["response_preview"] is not None and not row["answered"]:
-        yield _I.RUN_WITHOUT_TURN, "has a preview of an answer that its session does not hold."
+        yield _I.RUN_WITHOUT_TURN, "has a preview of an answer that it does not hold."
+    elif row["answered"] and row["status"] not in TERMINAL:
+        yield _I.RUN_WITHOUT_TURN, f"is {row['status']}, and has its answer already."
 
 
 ERASED = ""  # the session of a run whose session was erased

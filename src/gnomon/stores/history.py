@@ -99,7 +99,7 @@ async def ledger_floor(tx: Tx) -> int:
 
 
 async def run(tx: Tx, run_id: str) -> tuple[Run, str | None] | None:
-    """A run with all its attempts, and its answer in full from its session (RUN-9, RUN-11)."""
+    """A run with all its attempts, and its answer in full (RUN-9, RUN-11)."""
     row = await tx.one("history.run", id=run_id)
     if row is None:
         return None

@@ -5,15 +5,11 @@ from gnomon.stores.database import Tx
 
 async def old_runs(tx: Tx, before_id: str, limit: int) -> int:
     """Delete finished runs whose id is below ``before_id`` with all that hangs on them; how many there were."""
-    gone = [
-        {"id": run_id, "session_id": session_id}
-        for run_id, session_id in await tx.tuples("retention.old_runs", before_id=before_id, limit=limit)
-    ]
-    ids = [{"id": run["id"]} for run in gone]
+    gone = await tx.tuples("retention.old_runs", before_id=before_id, limit=limit)
+    ids = [{"id": run_id} for run_id, _ in gone]
     for name in ("attempts", "checkpoints", "events"):
         await tx.later(f"retention.{name}", ids)
-    await tx.many("retention.turn", gone)
-    await tx.later("retention.session", [{"session_id": run["session_id"]} for run in gone])
+    await tx.later("retention.session", [{"session_id": session_id} for _, session_id in gone])
     return len(gone)
 
 

@@ -8,7 +8,7 @@ from gnomon.stores.database import Value
 
 @dataclass(slots=True)  # not frozen: one is made for each slot of each batch, and freezing doubles the cost
 class NewRun:
-    """A run to insert with its turn, in a session that may be new. Instants are microseconds.
+    """A run to insert, in a session that may be new. Instants are microseconds.
 
     With ``owner`` it is born claimed: running under ``fence``, its lease stamped by the database's clock.
     """
@@ -50,9 +50,8 @@ class NewRun:
             self.schedule_id,
             self.revision,
             self.nominal_fire_at,
-            self.session_id,
-            int(self.session_id[4:] == self.id[4:]),
-            self.query,
+            # one that is the run's own shares its tail, and is not written
+            None if self.session_id[4:] == self.id[4:] else self.session_id,
             self.scheduled_for,
             None if claimed else self.claimable_at,
             self.waits_for,
@@ -67,6 +66,7 @@ class NewRun:
             self.api_key_id,
             self.source,
             self.dedup_key,
+            self.query,
         )
 
 
@@ -85,3 +85,4 @@ class Closing(NamedTuple):
     response_preview: str | None = None
     error_code: str | None = None
     error: str | None = None
+    output: str | None = None

@@ -19,7 +19,7 @@ Parameters = Mapping[str, Value]
 async def insert(
     tx: Tx, runs: Sequence[NewRun], landed: Landed | None = None, of: Sequence[str] = ()
 ) -> None:
-    """Insert runs, each with its turn: the seed of its checkpoints, and a session with the first of them (DSP-5)."""
+    """Insert runs, each with its query: the seed of its checkpoints, and a session with the first of them (DSP-5)."""
     await tx.later("runs.insert", [run.row() for run in runs], landed, of)
 
 
@@ -82,11 +82,6 @@ async def close_queued(
 ) -> Row | None:
     """Close a run that nobody has claimed."""
     return await tx.one("runs.close_queued", id=run_id, status=status, error_code=error_code, error=error)
-
-
-async def answer(tx: Tx, answers: Rows, landed: Landed | None = None, of: Sequence[str] = ()) -> None:
-    """Keep answers in full in their sessions (RUN-9)."""
-    await tx.later("runs.answer", answers, landed, of)
 
 
 async def requeue(

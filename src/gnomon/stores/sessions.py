@@ -31,7 +31,7 @@ async def unfinished(tx: Tx, session_id: str) -> str | None:
 
 
 async def erase(tx: Tx, session_id: str) -> bool:
-    """Erase a session: its turns, what its runs kept of them, and the links to it; whether it was there.
+    """Erase a session: what its runs keep of what was said, and the links to it; whether it was there.
 
     The slots stay in the ledger with the stamp of the erasure; the runs stay with their figures.
     """
@@ -40,7 +40,6 @@ async def erase(tx: Tx, session_id: str) -> bool:
     await tx.run("sessions.erase_checkpoints", id=session_id)
     await tx.run("sessions.erase_attempts", id=session_id)
     await tx.run("sessions.erase_last_errors", id=session_id)
-    await tx.run("sessions.erase_runs", id=session_id)
-    turns = await tx.run("sessions.erase_turns", id=session_id)
+    runs = await tx.run("sessions.erase_runs", id=session_id)
     row = await tx.one("sessions.erase", id=session_id)
-    return turns > 0 or row is not None
+    return runs > 0 or row is not None

@@ -52,7 +52,7 @@ async def revisions(tx: Tx, schedule_id: str) -> list[Row]:
 
 
 def runs(tx: Tx) -> AsyncIterator[Row]:
-    """Runs in the order of their making, each with its schedule, record, turn, process and attempts."""
+    """Runs in the order of their making, each with its schedule, record, process and attempts."""
     return _pages(tx, "verify.runs", {"after": ""}, lambda row: {"after": row["id"]})
 
 
@@ -69,16 +69,6 @@ def ownerless(tx: Tx) -> AsyncIterator[Row]:
 def twice_erased(tx: Tx) -> AsyncIterator[Row]:
     """Slots whose record was stamped and names no run, and of which there are several."""
     return _pages(tx, "verify.twice_erased", _FIRST_SLOT, _slot)
-
-
-def stray_turns(tx: Tx) -> AsyncIterator[Row]:
-    """Turns without their run."""
-    return _pages(
-        tx,
-        "verify.stray_turns",
-        {"after": "", "after_run": ""},
-        lambda row: {"after": row["session_id"], "after_run": row["run_id"]},
-    )
 
 
 def strays(tx: Tx, noun: str) -> AsyncIterator[Row]:

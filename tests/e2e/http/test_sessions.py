@@ -3,7 +3,7 @@
 import httpx2
 
 from support.api import Api
-from support.rows import AT, OCCURRENCE, RUN, add, add_run, add_turn, one
+from support.rows import AT, OCCURRENCE, RUN, add, add_run, one
 
 SESSION = RUN["session_id"]
 TAIL = RUN["id"].partition("_")[2]
@@ -11,13 +11,16 @@ TAIL = RUN["id"].partition("_")[2]
 
 async def spoken(api: Api, **run: object) -> None:
     """One session with one finished run of a slot in it."""
-    done = {"status": "succeeded", "claimable_at": None, "finished_at": AT} | run
+    done = {
+        "status": "succeeded",
+        "claimable_at": None,
+        "finished_at": AT,
+        "query": "How?",
+        "output": "So.",
+    } | run
     await add(api.database, "sessions", {"id": SESSION, "created_at": AT})
     await add_run(api.database, schedule_id=OCCURRENCE["schedule_id"], nominal_fire_at=AT, **done)
     await add(api.database, "occurrences", OCCURRENCE)
-    await add_turn(
-        api.database, session_id=SESSION, run_id=RUN["id"], query="How?", output="So.", answered_at=AT
-    )
 
 
 async def test_a_session_and_its_messages_are_read(api: Api, admin: httpx2.AsyncClient) -> None:
@@ -33,7 +36,7 @@ async def test_a_session_and_its_messages_are_read(api: Api, admin: httpx2.Async
 async def test_messages_go_turn_by_turn(api: Api, admin: httpx2.AsyncClient) -> None:
     await spoken(api)
     for n in range(1, 5):
-        await add_turn(api.database, session_id=SESSION, run_id=f"run_{n}", query=f"q{n}")
+        await add_run(api.database, id=f"run_{n}", query=f"q{n}")
     seen: list[str] = []
     params: dict[str, str | int] = {"limit": 2}
     while True:
@@ -62,7 +65,7 @@ async def test_an_erased_session_is_gone_and_the_slot_is_stamped(api: Api, admin
 
 
 async def test_a_session_with_a_run_in_flight_is_not_erased(api: Api, admin: httpx2.AsyncClient) -> None:
-    await spoken(api, status="queued", claimable_at=AT, finished_at=None)
+    await spoken(api, status="queued", claimable_at=AT, finished_at=None, output=None)
     answer = await admin.delete(f"/v1/sessions/{SESSION}")
     assert (answer.status_code, answer.json()["code"]) == (409, "run_in_flight")
     assert answer.json()["run_id"] == RUN["id"]

@@ -358,14 +358,39 @@ _LOCKS: tuple[Mutant, ...] = (
         "runs.finished_at IS NULL",
         _SETTLE + "test_of_parallel_runs_another_unfinished_one_holds_the_lock",
     ),
-    without(
+    in_query(
         "runs.history_of_session",
-        "run_id < :run_id",
+        "a run is told nothing that came later",
+        "session_id = :session_id AND id < :run_id",
+        "session_id = :session_id",
         _SETTLE + "test_a_run_sees_the_answered_turns_before_it_the_oldest_first",
     ),
-    without(
+    in_query(
         "runs.history_of_session",
-        "output IS NOT NULL",
+        "a run is told no question that has no answer",
+        "id < :run_id AND output IS NOT NULL\n        ORDER",
+        "id < :run_id\n        ORDER",
+        _SETTLE + "test_a_run_sees_the_answered_turns_before_it_the_oldest_first",
+    ),
+    in_query(
+        "runs.history_of_session",
+        "a session's own run tells nothing that came later",
+        "session_id IS NULL AND id < :run_id",
+        "session_id IS NULL",
+        _SETTLE + "test_a_run_sees_the_answered_turns_before_it_the_oldest_first",
+    ),
+    in_query(
+        "runs.history_of_session",
+        "a session's own run tells no question that has no answer",
+        " AND output IS NOT NULL\n) AS said",
+        "\n) AS said",
+        _SETTLE + "test_a_run_sees_the_answered_turns_before_it_the_oldest_first",
+    ),
+    in_query(
+        "runs.history_of_session",
+        "a run tells nothing to a session that it is not in",
+        "session_id IS NULL AND id < :run_id",
+        "id < :run_id",
         _SETTLE + "test_a_run_sees_the_answered_turns_before_it_the_oldest_first",
     ),
 )

@@ -8,7 +8,7 @@ _OVER = {
     "schedules": "Schedules",
     "status_changes": "Changes of status",
     "runs": "Runs",
-    "turns, attempts, checkpoints, events": "What hangs on runs",
+    "attempts, checkpoints, events": "What hangs on runs",
     "api_keys": "Keys",
     "audit": "The audit",
 }

@@ -41,9 +41,15 @@ LIMIT 1;
 SELECT occurrences_before FROM retention_floor WHERE id = 1;
 
 -- name: run
-SELECT r.*, t.output FROM runs AS r
-LEFT JOIN turns AS t ON t.session_id = coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AND t.run_id = r.id
-WHERE r.id = :id;
+SELECT * FROM runs WHERE id = :id;
+
+-- name: runs_in_brief
+-- what a list shows of runs: neither questions nor answers, which may be long
+SELECT
+    id, trigger_kind, status, target_kind, target_id, schedule_id, revision, nominal_fire_at, session_id, scheduled_for,
+    owner, fence, attempt, started_at, attempt_at, finished_at, duration_us, cancel_at, half_done, trace_id, model_calls,
+    input_tokens, output_tokens, cost, response_preview, error_code, error, invoked_by, api_key_id, source, dedup_key
+FROM runs;
 
 -- name: run_status
 SELECT id, status, fence, schedule_id, trigger_kind, cancel_at FROM runs WHERE id = :id;
@@ -54,7 +60,7 @@ WHERE run_id IN (SELECT value FROM json_each(:run_ids))
 ORDER BY run_id, number, fence;
 
 -- name: runs
-SELECT * FROM runs
+@runs_in_brief
 WHERE id < :before
   AND (CAST(:status AS TEXT) IS NULL OR status = :status)
   AND (CAST(:trigger_kind AS TEXT) IS NULL OR trigger_kind = :trigger_kind)
@@ -64,7 +70,9 @@ LIMIT :limit;
 
 -- name: scheduled_runs
 SELECT r.* FROM occurrences AS o
-JOIN runs AS r ON r.id = o.run_id
+JOIN (
+@runs_in_brief
+) AS r ON r.id = o.run_id
 WHERE o.schedule_id = :schedule_id
   AND o.nominal_fire_at < :before
   AND o.run_id IS NOT NULL
@@ -73,7 +81,7 @@ ORDER BY o.nominal_fire_at DESC
 LIMIT :limit;
 
 -- name: unscheduled_runs
-SELECT * FROM runs
+@runs_in_brief
 WHERE schedule_id = :schedule_id
   AND nominal_fire_at IS NULL
   AND id < :before

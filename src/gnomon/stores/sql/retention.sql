@@ -6,15 +6,12 @@ DELETE FROM runs WHERE id IN (
 )
 RETURNING id, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id;
 
--- name: turn
--- rows: session_id text, id text
-DELETE FROM turns WHERE (session_id, run_id) IN (SELECT :session_id, :id FROM @rows);
-
 -- name: session
 -- rows: session_id text
 DELETE FROM sessions
 WHERE id IN (SELECT :session_id FROM @rows) AND erased_at IS NULL
-  AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session_id = sessions.id)
+  AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.session_id = sessions.id)
+  AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = 'run_' || substr(sessions.id, 5) AND runs.session_id IS NULL)
   AND NOT EXISTS (SELECT 1 FROM schedules WHERE schedules.session_id = sessions.id AND schedules.deleted_at IS NULL);
 
 -- name: attempts

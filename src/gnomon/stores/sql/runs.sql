@@ -6,28 +6,25 @@
 
 -- name: insert
 -- rows: id text, trigger_kind text, status text, priority int, target_kind text, target_id text, schedule_id text,
--- rows: revision int, nominal_fire_at int, session_id text, own_session int, query text, scheduled_for int,
--- rows: claimable_at int, waits_for text, parallel int, lease_seconds int, owner text, claim_id text, fence int,
--- rows: attempt int, trace_id text, invoked_by text, api_key_id text, source text, dedup_key text
--- shared: trigger_kind, status, priority, target_kind, own_session, waits_for, parallel, owner, claim_id, attempt,
+-- rows: revision int, nominal_fire_at int, session_id text, scheduled_for int, claimable_at int, waits_for text,
+-- rows: parallel int, lease_seconds int, owner text, claim_id text, fence int, attempt int, trace_id text,
+-- rows: invoked_by text, api_key_id text, source text, dedup_key text, query text
+-- shared: trigger_kind, status, priority, target_kind, session_id, waits_for, parallel, owner, claim_id, attempt,
 -- shared: trace_id, invoked_by, api_key_id, source, dedup_key
--- a session is there with its first turn: it needs no row of its own
-INSERT INTO turns (session_id, run_id, query, created_at)
-SELECT :session_id, :id, :query, now_us() FROM @rows;
+-- a session is there with its first run: it needs no row of its own
 INSERT INTO runs (
     id, trigger_kind, status, priority, target_kind, target_id, schedule_id, revision, nominal_fire_at, session_id,
     scheduled_for, claimable_at, waits_for, parallel, lease_seconds, lease_until, owner, claim_id, fence, attempt,
-    started_at, trace_id, invoked_by, api_key_id, source, dedup_key
+    started_at, trace_id, invoked_by, api_key_id, source, dedup_key, created_at, query
 )
 SELECT
     :id, :trigger_kind, :status, :priority, :target_kind, :target_id, :schedule_id, :revision, :nominal_fire_at,
-    -- a session that is the run's own shares its tail, and is not written twice
-    CASE WHEN :own_session = 1 THEN NULL ELSE :session_id END,
-    :scheduled_for, :claimable_at, :waits_for, :parallel, :lease_seconds,
+    :session_id, :scheduled_for, :claimable_at, :waits_for, :parallel, :lease_seconds,
     CASE WHEN :owner IS NULL THEN NULL ELSE now_us() + :lease_seconds * 1000000 END,
     :owner, :claim_id, :fence, :attempt,
     CASE WHEN :owner IS NULL THEN NULL ELSE now_us() END,
-    :trace_id, :invoked_by, :api_key_id, :source, :dedup_key
+    :trace_id, :invoked_by, :api_key_id, :source, :dedup_key,
+    CASE WHEN :owner IS NULL THEN now_us() END, :query
 FROM @rows;
 
 -- name: claimable
@@ -73,10 +70,9 @@ RETURNING id, fence;
 SELECT
     r.id, r.trigger_kind, r.target_kind, r.target_id, r.schedule_id, r.revision, r.nominal_fire_at,
     coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AS session_id,
-    r.fence, r.attempt, r.lease_seconds, r.trace_id, r.dedup_key, r.half_done, t.query,
+    r.fence, r.attempt, r.lease_seconds, r.trace_id, r.dedup_key, r.half_done, r.query,
     s.session_mode, s.overlap, s.timeout_seconds, s.max_attempts, s.backoff_seconds, s.backoff_max_seconds, s.on_lost
 FROM runs AS r
-JOIN turns AS t ON t.session_id = coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AND t.run_id = r.id
 LEFT JOIN schedules AS s ON s.id = r.schedule_id
 WHERE r.id IN (SELECT value FROM json_each(:ids));
 
@@ -89,8 +85,8 @@ RETURNING id;
 
 -- name: close
 -- rows: id text, owner text, fence int, status text, duration_us int, model_calls int, input_tokens int,
--- rows: output_tokens int, cost real, response_preview text, error_code text, error text
--- shared: status, model_calls, input_tokens, output_tokens, cost, response_preview, error_code, error
+-- rows: output_tokens int, cost real, response_preview text, error_code text, error text, output text
+-- shared: status, model_calls, input_tokens, output_tokens, cost, response_preview, error_code, error, output
 UPDATE runs SET
     status = :status, finished_at = now_us(), duration_us = :duration_us, lease_until = NULL, claim_id = NULL,
     -- beside what the attempts before this one spent
@@ -98,7 +94,7 @@ UPDATE runs SET
     input_tokens = coalesce(input_tokens + :input_tokens, input_tokens, :input_tokens),
     output_tokens = coalesce(output_tokens + :output_tokens, output_tokens, :output_tokens),
     cost = coalesce(cost + :cost, cost, :cost),
-    response_preview = :response_preview, error_code = :error_code, error = :error
+    response_preview = :response_preview, error_code = :error_code, error = :error, output = :output
 FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 --postgres: AND (SELECT count(*) FROM (
@@ -111,8 +107,8 @@ RETURNING id;
 -- the common end, of a run that has no schedule or alone is at work for it: its lock may be taken off by what goes with
 -- this. Whoever is at work on a schedule keeps it, so that nobody waits here
 -- rows: id text, owner text, fence int, status text, duration_us int, model_calls int, input_tokens int,
--- rows: output_tokens int, cost real, response_preview text, error_code text, error text
--- shared: status, model_calls, input_tokens, output_tokens, cost, response_preview, error_code, error
+-- rows: output_tokens int, cost real, response_preview text, error_code text, error text, output text
+-- shared: status, model_calls, input_tokens, output_tokens, cost, response_preview, error_code, error, output
 UPDATE runs SET
     status = :status, finished_at = now_us(), duration_us = :duration_us, lease_until = NULL, claim_id = NULL,
     -- beside what the attempts before this one spent
@@ -120,7 +116,7 @@ UPDATE runs SET
     input_tokens = coalesce(input_tokens + :input_tokens, input_tokens, :input_tokens),
     output_tokens = coalesce(output_tokens + :output_tokens, output_tokens, :output_tokens),
     cost = coalesce(cost + :cost, cost, :cost),
-    response_preview = :response_preview, error_code = :error_code, error = :error
+    response_preview = :response_preview, error_code = :error_code, error = :error, output = :output
 FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
   AND (schedule_id IS NULL OR id = (
@@ -139,12 +135,12 @@ UPDATE runs SET
     input_tokens = coalesce(input_tokens + :input_tokens, input_tokens, :input_tokens),
     output_tokens = coalesce(output_tokens + :output_tokens, output_tokens, :output_tokens),
     cost = coalesce(cost + :cost, cost, :cost),
-    response_preview = :response_preview, error_code = :error_code, error = :error
+    response_preview = :response_preview, error_code = :error_code, error = :error, output = :output
 WHERE id = :id AND fence = :fence AND status = 'running'
 --postgres: AND (SELECT count(*) FROM (
 --postgres:   SELECT 1 FROM schedules WHERE id = (SELECT schedule_id FROM runs WHERE id = :id) FOR UPDATE
 --postgres: ) AS held) >= 0
-RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence;
+RETURNING id, schedule_id, trigger_kind, fence;
 
 -- name: close_queued
 UPDATE runs SET
@@ -154,13 +150,7 @@ WHERE id = :id AND status = 'queued'
 --postgres: AND (SELECT count(*) FROM (
 --postgres:   SELECT 1 FROM schedules WHERE id = (SELECT schedule_id FROM runs WHERE id = :id) FOR UPDATE
 --postgres: ) AS held) >= 0
-RETURNING id, schedule_id, trigger_kind, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence;
-
--- name: answer
--- rows: session_id text, run_id text, output text
-UPDATE turns SET output = :output, answered_at = now_us()
-FROM @rows
-WHERE session_id = :session_id AND run_id = :run_id;
+RETURNING id, schedule_id, trigger_kind, fence;
 
 -- name: spend
 UPDATE runs SET
@@ -180,7 +170,7 @@ RETURNING id;
 UPDATE runs SET
     status = 'queued', claimable_at = CASE WHEN scheduled_for < now_us() THEN scheduled_for ELSE now_us() END,
     lease_until = NULL, owner = NULL, claim_id = NULL, attempt = attempt - 1,
-    started_at = CASE WHEN attempt = 1 THEN NULL ELSE started_at END
+    created_at = coalesce(created_at, started_at), started_at = CASE WHEN attempt = 1 THEN NULL ELSE started_at END
 FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 RETURNING id;
@@ -295,9 +285,18 @@ SELECT id, fence FROM runs WHERE lease_until IS NOT NULL AND owner = :owner;
 SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'running';
 
 -- name: history_of_session
-SELECT query, output FROM turns
-WHERE session_id = :session_id AND run_id < :run_id AND output IS NOT NULL
-ORDER BY run_id DESC LIMIT :limit;
+-- of those that share it, and of the one run whose own it was before
+SELECT query, output FROM (
+    SELECT * FROM (
+        SELECT id, query, output FROM runs
+        WHERE session_id = :session_id AND id < :run_id AND output IS NOT NULL
+        ORDER BY id DESC LIMIT :limit
+    ) AS shared
+    UNION ALL
+    SELECT id, query, output FROM runs
+    WHERE id = 'run_' || substr(:session_id, 5) AND session_id IS NULL AND id < :run_id AND output IS NOT NULL
+) AS said
+ORDER BY id DESC LIMIT :limit;
 
 -- name: checkpoints
 SELECT node, output, usage FROM checkpoints WHERE run_id = :run_id;

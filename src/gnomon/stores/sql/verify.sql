@@ -12,8 +12,7 @@ FROM retention_floor WHERE id = 1;
 SELECT
     (SELECT count(*) FROM schedules) AS schedules, (SELECT count(*) FROM occurrences) AS occurrences,
     (SELECT count(*) FROM status_changes) AS status_changes, (SELECT count(*) FROM runs) AS runs,
-    (SELECT count(*) FROM turns) AS turns, (SELECT count(*) FROM attempts) AS attempts,
-    (SELECT count(*) FROM checkpoints) AS checkpoints, (SELECT count(*) FROM run_events) AS events,
+    (SELECT count(*) FROM attempts) AS attempts, (SELECT count(*) FROM checkpoints) AS checkpoints, (SELECT count(*) FROM run_events) AS events,
     (SELECT count(*) FROM api_keys) AS api_keys, (SELECT count(*) FROM audit) AS audit,
     (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM task_prerequisites) AS task_prerequisites,
     (SELECT count(*) FROM task_locks) AS task_locks, (SELECT count(*) FROM jobs) AS jobs,
@@ -78,7 +77,7 @@ SELECT
     s.id AS schedule, s.in_flight_run_id, s.waiting_run_id, s.fence AS schedule_fence,
     s.revision AS schedule_revision, s.max_attempts,
     o.disposition, o.run_id AS slot_run_id, o.links_erased_at,
-    t.run_id AS turn, CASE WHEN t.output IS NULL THEN 0 ELSE 1 END AS answered,
+    CASE WHEN r.output IS NULL THEN 0 ELSE 1 END AS answered, CASE WHEN r.query = '' THEN 0 ELSE 1 END AS asked,
     p.id AS process, w.finished_at AS waited_finished_at, w.id AS waited,
     (SELECT count(DISTINCT e.number) FROM attempts AS e
      WHERE e.run_id = r.id AND e.number >= 1 AND e.number < r.attempt) AS kept_attempts,
@@ -88,7 +87,6 @@ SELECT
 FROM runs AS r
 LEFT JOIN schedules AS s ON s.id = r.schedule_id
 LEFT JOIN occurrences AS o ON o.schedule_id = r.schedule_id AND o.nominal_fire_at = r.nominal_fire_at
-LEFT JOIN turns AS t ON t.session_id = coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AND t.run_id = r.id
 LEFT JOIN processes AS p ON p.id = r.owner
 LEFT JOIN runs AS w ON w.id = r.waits_for
 WHERE r.id > :after
@@ -105,15 +103,6 @@ WHERE o.links_erased_at IS NOT NULL
 GROUP BY r.schedule_id, r.nominal_fire_at
 HAVING count(*) > 1
 ORDER BY r.schedule_id, r.nominal_fire_at
-LIMIT :limit;
-
--- name: stray_turns
-SELECT t.session_id, t.run_id
-FROM turns AS t
-LEFT JOIN runs AS r ON r.id = t.run_id AND coalesce(r.session_id, 'ses_' || substr(r.id, 5)) = t.session_id
-WHERE r.id IS NULL
-  AND t.session_id >= :after AND (t.session_id > :after OR t.run_id > :after_run)
-ORDER BY t.session_id, t.run_id
 LIMIT :limit;
 
 -- name: stray_attempts
