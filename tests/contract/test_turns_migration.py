@@ -43,7 +43,10 @@ RUNS = [
 def _run(number: int, run_id: str, session_id: str | None, over: bool) -> dict[str, Any]:
     row = OLD_RUN | {"id": run_id, "session_id": session_id}
     if over:
-        row |= DONE | {"started_at": AT + number, "finished_at": AT + number * SECOND}
+        row |= DONE | {
+            "started_at": AT + number if session_id != "" else None,
+            "finished_at": AT + number * SECOND,
+        }
     return row
 
 
@@ -115,5 +118,5 @@ async def test_what_was_said_stands_with_its_run(
             assert session == Session(session_id, from_micros(first), len(kept), from_micros(last))
         else:
             assert session is None
-    [erased] = await execute(database, "SELECT query, output FROM runs WHERE session_id = ''")
-    assert erased == {"query": "", "output": None}
+    [erased] = await execute(database, "SELECT query, output, created_at FROM runs WHERE session_id = ''")
+    assert erased == {"query": "", "output": None, "created_at": AT}

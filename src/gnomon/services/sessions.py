@@ -30,8 +30,10 @@ class Sessions:
         """
 
         async def work(tx: Tx) -> list[Turn]:
-            await _there(tx, session_id)
-            return await sessions.turns(tx, session_id, after, limit)
+            found = await sessions.turns(tx, session_id, after, limit)
+            if not found:
+                await _there(tx, session_id)
+            return found
 
         return await self._database.read(work)
 

@@ -154,7 +154,7 @@ def _fences(row: Row, _: Facts) -> Sentences:
 def _turn(row: Row, _: Facts) -> Sentences:
     """DSP-5, RUN-9: the answer that its preview is of is there, and nothing of either once it was erased (RUN-12)."""
     if row["session_id"] == ERASED:
-        if row["asked"] or row["answered"]:
+        if row["still_asked"] or row["answered"]:
             yield _I.LINKS_HALF_ERASED, "lost its session, and still holds what was said in it."
         if row["nominal_fire_at"] is not None and row["disposition"] and row["links_erased_at"] is None:
             yield _I.LINKS_HALF_ERASED, "lost its session, and the record of its slot was not stamped."

@@ -12,6 +12,8 @@ ALTER TABLE runs ADD COLUMN output TEXT;
 UPDATE runs SET created_at = nullif(t.created_at, started_at), query = t.query, output = t.output
 FROM turns AS t
 WHERE t.run_id = runs.id AND t.session_id = coalesce(runs.session_id, 'ses_' || substr(runs.id, 5));
+-- the turn of an erased one is gone, and it may never have started
+UPDATE runs SET created_at = scheduled_for WHERE created_at IS NULL AND started_at IS NULL;
 DROP TABLE turns;
 
 -- sessions that are not a run's own: that one is found by the run's id

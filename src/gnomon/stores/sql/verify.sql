@@ -77,7 +77,8 @@ SELECT
     s.id AS schedule, s.in_flight_run_id, s.waiting_run_id, s.fence AS schedule_fence,
     s.revision AS schedule_revision, s.max_attempts,
     o.disposition, o.run_id AS slot_run_id, o.links_erased_at,
-    CASE WHEN r.output IS NULL THEN 0 ELSE 1 END AS answered, CASE WHEN r.query = '' THEN 0 ELSE 1 END AS asked,
+    CASE WHEN r.output IS NULL THEN 0 ELSE 1 END AS answered,
+    CASE WHEN r.session_id = '' AND r.query <> '' THEN 1 ELSE 0 END AS still_asked,
     p.id AS process, w.finished_at AS waited_finished_at, w.id AS waited,
     (SELECT count(DISTINCT e.number) FROM attempts AS e
      WHERE e.run_id = r.id AND e.number >= 1 AND e.number < r.attempt) AS kept_attempts,
