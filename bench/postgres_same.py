@@ -36,10 +36,14 @@ FROM {{batch}}"""
 ADVANCE = """UPDATE schedules SET next_fire_at = next_fire_at + 86400000000, recorded_until = at, last_fire_at = at,
     run_count = run_count + 1, in_flight_run_id = run, fence = fence + 1
 FROM {batch} WHERE id = sch"""
-AUDIT = f"""INSERT INTO audit (at, actor, action, subject_kind, subject_id, fence, detail)
-SELECT now_us(), '{OWNER}', '{{action}}', 'run', run, 1,
-    '{{{{"nominal_fire_at":' || at::text || ',"schedule_id":"' || sch || '"}}}}'
-FROM {{batch}}"""
+_DETAIL = """'{{"nominal_fire_at":' || at::text || ',"schedule_id":"' || sch || '"}}'"""
+_ONE = "CASE WHEN count(*) = 1 THEN {} END"
+# what happened to many at once is one row
+AUDIT = f"""INSERT INTO audit (at, actor, action, subject_kind, subject_id, fence, detail, how_many, entries)
+SELECT now_us(), '{OWNER}', '{{action}}', 'run', coalesce({_ONE.format("min(run)")}, ''), {_ONE.format("1")},
+    {_ONE.format(f"min({_DETAIL})")}, count(*),
+    CASE WHEN count(*) > 1 THEN '[' || string_agg('["' || run || '",1,' || {_DETAIL} || ']', ',') || ']' END
+FROM {{batch}} HAVING count(*) > 0"""
 END = """UPDATE runs SET status = 'succeeded', finished_at = now_us(), duration_us = 100, lease_until = NULL, claim_id = NULL,
     output = ''
 FROM {batch} WHERE id = run AND status = 'running'"""

@@ -143,13 +143,14 @@ def same(path: str) -> float:
 
 
 def audit(raw: apsw.Connection, action: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    raw.executemany(
-        "INSERT INTO audit (at, actor, action, subject_kind, subject_id, fence, detail) VALUES "
-        "(now_us(), 'prc_00000000000000000000', ?, 'run', ?, 1, ?)",
-        [
-            (action, row[2], '{"nominal_fire_at":1764403200000000,"schedule_id":"' + row[0] + '"}')
-            for row in rows
-        ],
+    """One row for what happened to many at once, whose number is that of its last entry."""
+    entries = [(row[2], 1, {"nominal_fire_at": 1764403200000000, "schedule_id": row[0]}) for row in rows]
+    told = json.dumps(entries, separators=(",", ":"))
+    raw.execute(
+        "INSERT INTO audit (seq, at, actor, action, subject_kind, subject_id, how_many, entries) VALUES "
+        "((SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit') + ?2, now_us(), "
+        "'prc_00000000000000000000', ?1, 'run', '', ?2, ?3)",
+        (action, len(rows), told if len(rows) > 1 else None),
     )
 
 

@@ -48,6 +48,6 @@ def test_every_task_is_done_once_whoever_dies(
     assert list(faults(world, crowd)) == []
     tally.update({f"board {what}": count for what, count in crowd.done_to.items()})
     expired = world.store.query(
-        "SELECT count(*) AS n FROM audit WHERE action = 'EXPIRE' AND subject_kind = 'task'"
+        "SELECT count(*) AS n FROM audit_entries WHERE action = 'EXPIRE' AND subject_kind = 'task'"
     )
     tally["board expired"] += expired[0]["n"]

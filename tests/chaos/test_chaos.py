@@ -79,7 +79,7 @@ def check_claims(path: Path) -> None:
     """B2: each CLAIM has its one RELEASE or EXPIRE, under the same fence."""
     entries = look(
         path,
-        "SELECT subject_id, fence, sum(action = 'CLAIM'), sum(action <> 'CLAIM') FROM audit "
+        "SELECT subject_id, fence, sum(action = 'CLAIM'), sum(action <> 'CLAIM') FROM audit_entries "
         "WHERE action IN ('CLAIM', 'RELEASE', 'EXPIRE') GROUP BY 1, 2",
     )
     assert [entry for entry in entries if entry[2:] != (1, 1)] == []

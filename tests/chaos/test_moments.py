@@ -100,7 +100,9 @@ def test_a_machine_whose_clock_jumps_takes_nothing_from_the_living(world: World)
     assert world.store.query("SELECT DISTINCT status, fence FROM runs") == [
         {"status": "succeeded", "fence": 1}
     ]
-    assert world.store.query("SELECT count(*) AS n FROM audit WHERE action = 'CLOCK_JUMP'") != [{"n": 0}]
+    assert world.store.query("SELECT count(*) AS n FROM audit_entries WHERE action = 'CLOCK_JUMP'") != [
+        {"n": 0}
+    ]
 
 
 @on_postgres
@@ -113,6 +115,6 @@ def test_hosts_whose_clocks_differ_agree_all_the_same(world: World) -> None:
         world.start("", **patient, **LYING, FAKETIME=offset)
     world.furnish(count=16)
     world.settle()
-    claimers = world.store.query("SELECT DISTINCT actor FROM audit WHERE action = 'CLAIM'")
+    claimers = world.store.query("SELECT DISTINCT actor FROM audit_entries WHERE action = 'CLAIM'")
     assert len(claimers) == 3, "each of them had a hand in it"
-    assert world.store.query("SELECT count(*) AS n FROM audit WHERE action = 'EXPIRE'") == [{"n": 0}]
+    assert world.store.query("SELECT count(*) AS n FROM audit_entries WHERE action = 'EXPIRE'") == [{"n": 0}]

@@ -235,13 +235,25 @@ async def test_the_floor_is_one_row_that_stays(database: Database) -> None:
 # --- the audit --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("column", ["seq", *ENTRY, "detail"])
-async def test_an_entry_of_the_audit_never_changes(database: Database, column: str) -> None:
+BATCH = {
+    **ENTRY,
+    "subject_id": "",
+    "fence": None,
+    "how_many": 2,
+    "entries": '[["run_1",1,{}],["run_2",2,{}]]',
+}
+
+
+@pytest.mark.parametrize("row", [ENTRY, BATCH], ids=["one", "many"])
+@pytest.mark.parametrize("column", ["seq", *BATCH, "detail"])
+async def test_an_entry_of_the_audit_never_changes(
+    database: Database, column: str, row: dict[str, Any]
+) -> None:
     """SEC-7: not even to the value it has."""
-    await add(database, "audit", ENTRY)
+    await add(database, "audit", row)
     before = await execute(database, "SELECT * FROM audit")
-    for value in (column, "99"):
-        with pytest.raises(CheckViolation):
+    for value in (column, "'[]'" if column == "entries" else "99"):
+        with pytest.raises(CheckViolation, match=r"append-only|only be updated to DEFAULT"):
             await execute(database, f"UPDATE audit SET {column} = {value}")
     assert await execute(database, "SELECT * FROM audit") == before
 
@@ -250,10 +262,24 @@ async def test_numbers_of_entries_are_never_used_again(database: Database) -> No
     """SEC-7; CONTRACT, "Audit entry": a reader that follows ``seq`` misses nothing after a clean-up."""
     for _ in range(3):
         await add(database, "audit", ENTRY)
+    given = [row["seq"] for row in await execute(database, "SELECT seq FROM audit ORDER BY seq")]
     await execute(database, "UPDATE retention_floor SET audit_before = :at", at=AT + 1)
     await execute(database, "DELETE FROM audit")
     await add(database, "audit", ENTRY, at=AT + 2)
-    assert [row["seq"] for row in await execute(database, "SELECT seq FROM audit")] == [4]
+    (after,) = await execute(database, "SELECT seq FROM audit")
+    assert after["seq"] - given[2] == given[2] - given[1] == given[1] - given[0] >= 1
+
+
+@pytest.mark.parametrize(
+    ("how_many", "entries"), [(0, None), (2, None), (1, "[]"), (0, "[]"), (1_001, "[]"), (None, None)]
+)
+async def test_a_row_is_one_entry_or_says_how_many(
+    database: Database, how_many: int | None, entries: str | None
+) -> None:
+    """SEC-7: it reaches over as many numbers as it has entries, and on one engine there are a thousand to each row."""
+    with pytest.raises(CheckViolation):
+        await add(database, "audit", ENTRY, how_many=how_many, entries=entries)
+    await add(database, "audit", ENTRY, how_many=1_000, entries="[]")
 
 
 async def test_replacing_is_no_way_past_the_triggers(database: Database, engine: str) -> None:
@@ -262,9 +288,10 @@ async def test_replacing_is_no_way_past_the_triggers(database: Database, engine:
     What comes nearest to it elsewhere is an insert that updates.
     """
     await add(database, "audit", ENTRY)
+    (written,) = await execute(database, "SELECT seq FROM audit")
     await add(database, "occurrences", OCCURRENCE)
     for table, key, row in (
-        ("audit", "seq", {**ENTRY, "seq": 1, "actor": "forger"}),
+        ("audit", "seq", {**ENTRY, **written, "actor": "forger"}),
         ("occurrences", "schedule_id, nominal_fire_at", {**OCCURRENCE, **SKIPPED}),
     ):
         before = await execute(database, f"SELECT * FROM {table}")

@@ -1,5 +1,6 @@
 """How SQLite goes about the hot statements, on large tables: by index, never through the table (SCH-3, HOUSE rule 5)."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,21 @@ def runs() -> Iterator[dict[str, object]]:
         yield row
 
 
+def batches() -> Iterator[dict[str, object]]:
+    """Of a hundred entries each."""
+    row = {
+        "at": AT,
+        "actor": "prc_1",
+        "action": "CLAIM",
+        "subject_kind": "run",
+        "subject_id": "",
+        "how_many": 100,
+    }
+    for number in range(1_000):
+        entries = [(f"run_{number:06d}{n:014d}", 1, {"attempt": 1}) for n in range(100)]
+        yield {**row, "seq": 100 * (number + 1), "entries": json.dumps(entries)}
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
     path: Path = a_file(tmp_path_factory.mktemp("large"))
@@ -77,6 +93,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]
     raw.create_scalar_function("now_us", lambda *_: NOW, 0, deterministic=True)
     fill(raw, "schedules", schedules())
     fill(raw, "runs", runs())
+    fill(raw, "audit", batches())
     yield raw
     raw.close()
 
@@ -111,7 +128,7 @@ def test_the_claim_stays_a_search_once_the_table_is_analysed(large: apsw.Connect
     large.execute("ANALYZE sqlite_schema")
 
 
-def steps(raw: apsw.Connection, name: str, **parameters: int | str) -> tuple[list[object], int]:
+def steps(raw: apsw.Connection, name: str, **parameters: int | str | None) -> tuple[list[object], int]:
     """What a statement returns, and how many steps of SQLite's machine it took."""
     taken = 0
 
@@ -182,12 +199,31 @@ def test_a_tick_with_nothing_due_is_one_miss(large: apsw.Connection) -> None:
         ("runs.settle", "SEARCH schedules USING PRIMARY KEY (id=?)"),
         ("runs.cancels", "SEARCH runs USING INDEX runs_cancels (owner=?)"),
         ("processes.beat", "SEARCH processes USING PRIMARY KEY (id=?)"),
-        ("audit.after", "SEARCH audit USING INTEGER PRIMARY KEY (rowid>?)"),
     ],
 )
 def test_a_hot_statement_is_one_search(large: apsw.Connection, name: str, expected: str) -> None:
     """HOUSE rule 5."""
     assert plan(large, name) == [expected]
+
+
+@pytest.mark.parametrize("name", ["audit.after", "verify.audit"])
+def test_a_page_of_the_audit_is_one_search_from_its_cursor_on(large: apsw.Connection, name: str) -> None:
+    """SEC-7: only the entries of one row are ever sorted, and only the rows of the page taken apart."""
+    found = [step for step in plan(large, name) if not step.startswith(("CO-ROUTINE", "SCAN audit_entries"))]
+    assert found[:3] == [
+        "SEARCH a USING INTEGER PRIMARY KEY (rowid>?)",
+        "SCAN e VIRTUAL TABLE INDEX 1: LEFT-JOIN",
+        "USE TEMP B-TREE FOR LAST TERM OF ORDER BY",
+    ]
+
+
+def test_a_page_of_the_audit_costs_the_same_wherever_it_lies(large: apsw.Connection) -> None:
+    costs = [
+        steps(large, "audit.after", seq=seq, limit=50, action=None, subject_id=None)[1]
+        for seq in (0, 49_950, 99_900)
+    ]
+    assert max(costs) < 2 * min(costs) + 1_000
+    assert max(costs) < 20_000
 
 
 def test_an_end_that_stands_alone_looks_up_its_run_and_its_schedule(large: apsw.Connection) -> None:

@@ -44,6 +44,15 @@ FILL = (
         LATERAL (SELECT CASE n % 100 WHEN 0 THEN 'queued' WHEN 1 THEN 'running' ELSE 'succeeded' END AS status) AS s""",
     "VACUUM ANALYZE schedules",
     "VACUUM ANALYZE runs",
+    # a thousand rows of a hundred entries, and as many entries that are rows of their own
+    """INSERT INTO audit (at, actor, action, subject_kind, subject_id, how_many, entries)
+    SELECT 0, 'prc_1', 'CLAIM', 'run', '', 100,
+        (SELECT '[' || string_agg('["run_' || lpad((n * 100 + m)::text, 20, '0') || '",1,{"attempt":1}]', ',') || ']'
+         FROM generate_series(0, 99) AS m)
+    FROM generate_series(0, 999) AS n""",
+    """INSERT INTO audit (at, actor, action, subject_kind, subject_id)
+    SELECT 0, 'ana', 'UPDATE', 'schedule', 'sch_' || lpad(n::text, 20, '0') FROM generate_series(1, 100000) AS n""",
+    "VACUUM ANALYZE audit",
 )
 
 
@@ -97,6 +106,42 @@ async def test_what_was_planned_is_written_by_one_statement(
     assert only(lines, "schedules_pkey"), lines
     assert not only(lines, "Seq Scan"), lines
     assert not only(lines, "Join Filter"), lines  # a hundred rows with each of a hundred ids
+
+
+@pytest.mark.parametrize(
+    # what reads over a snapshot is planned as the server likes it best
+    ("name", "mode"),
+    [("audit.after", "auto"), ("audit.after", "force_generic_plan"), ("verify.audit", "auto")],
+)
+@pytest.mark.parametrize("place", ["0", "(SELECT max(seq) / 4 FROM audit)"], ids=["begin", "middle"])
+async def test_a_page_of_the_audit_takes_apart_what_it_reads(
+    raw: "asyncpg.Connection[asyncpg.Record]", name: str, mode: str, place: str
+) -> None:
+    """SEC-7: the rows after the cursor by their key, as many as the page needs; only entries of one row are sorted."""
+    query = QUERIES[name]
+    after = await raw.fetchval(f"SELECT {place}::bigint")
+    given = {"seq": str(after), "after": str(after), "limit": "500"}
+    values = [given.get(word, "NULL") for word in query.parameters]
+    await raw.execute(f"SET LOCAL plan_cache_mode TO {mode}")
+    lines = await explained(raw, CATALOGUE.plain[name].text, values, analyse=True)
+    assert only(lines, "Incremental Sort"), lines
+    (read,) = only(lines, "using audit_pkey")
+    assert float(read.partition("rows=")[2].split()[0]) <= 600, lines
+    assert not only(lines, "Seq Scan on runs"), lines
+
+
+async def test_a_search_for_a_subject_takes_only_rows_apart_that_hold_it(
+    raw: "asyncpg.Connection[asyncpg.Record]",
+) -> None:
+    """SEC-7: every row is looked at, as they always were."""
+    query = QUERIES["audit.after"]
+    subject = f"'run_{'99950':0>20}'"
+    given = {"seq": "0", "limit": "50", "subject_id": subject}
+    values = [given.get(word, "NULL") for word in query.parameters]
+    lines = await explained(raw, CATALOGUE.plain[query.name].text, values, analyse=True)
+    (entries,) = only(lines, "Function Scan on regexp_match")
+    assert int(entries.partition("loops=")[2].rstrip(")")) == 100_000 + 100, lines
+    assert len(await raw.fetch("SELECT 1 FROM audit_entries WHERE subject_id = " + subject)) == 1
 
 
 async def test_each_statement_names_the_schema_of_all_that_is_ours(

@@ -72,7 +72,7 @@ def test_each_task_is_held_by_one_of_several_processes(url: str) -> None:
     assert {each["fence"] for each in held} == {1}
     assert sum(bool(one) for one in said) > 1, "a race needs two"
     actions = dict(
-        look(url, "SELECT action, count(*) FROM audit WHERE subject_kind = 'task' GROUP BY action")
+        look(url, "SELECT action, count(*) FROM audit_entries WHERE subject_kind = 'task' GROUP BY action")
     )
     assert actions == {"CREATE": TASKS, "CLAIM": TASKS, "RELEASE": TASKS}
     began = {each["task"]: each["begun"] for each in held}

@@ -32,7 +32,7 @@ def test_each_slot_is_recorded_by_one_of_several_dispatchers(tmp_path: Path, pro
     )
     assert (slots, schedules, fired) == (SLOTS, SLOTS, SLOTS)
     assert look(path, "SELECT count(*), count(DISTINCT schedule_id) FROM runs") == [(SLOTS, SLOTS)]
-    assert look(path, "SELECT count(*) FROM audit WHERE action = 'FIRE'") == [(SLOTS,)]
+    assert look(path, "SELECT count(*) FROM audit_entries WHERE action = 'FIRE'") == [(SLOTS,)]
     assert look(path, "SELECT count(*) FROM schedules WHERE run_count <> 1") == [(0,)]
 
 
@@ -47,7 +47,7 @@ def test_each_queued_run_is_worked_on_by_one_of_several_runners(tmp_path: Path, 
     assert look(path, "SELECT status, fence, attempt, count(*) FROM runs GROUP BY 1, 2, 3") == [
         ("succeeded", 1, 1, SLOTS)
     ]
-    claims = look(path, "SELECT actor, count(*) FROM audit WHERE action = 'CLAIM' GROUP BY actor")
+    claims = look(path, "SELECT actor, count(*) FROM audit_entries WHERE action = 'CLAIM' GROUP BY actor")
     assert sum(count for _, count in claims) == SLOTS
     assert len(claims) > 1, "a race needs two"
-    assert look(path, "SELECT count(*) FROM audit WHERE action IN ('EXPIRE', 'FENCED')") == [(0,)]
+    assert look(path, "SELECT count(*) FROM audit_entries WHERE action IN ('EXPIRE', 'FENCED')") == [(0,)]

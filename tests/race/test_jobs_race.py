@@ -46,7 +46,7 @@ def test_each_slot_is_given_once_by_one_of_several_processes(url: str) -> None:
     assert sum(bool(one) for one in said) > 1, "a race needs two"
 
     async def look() -> list[str]:
-        database, triggers, audit = open_database(url), table(url, "triggers"), table(url, "audit")
+        database, triggers, audit = open_database(url), table(url, "triggers"), table(url, "audit_entries")
         held = await execute(
             database,
             f"SELECT instance_id, count(*) AS n FROM {triggers} WHERE instance_id IS NOT NULL GROUP BY instance_id",

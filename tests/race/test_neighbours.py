@@ -63,7 +63,7 @@ def test_a_target_that_blocks_the_loop_does_not_starve_the_heartbeat(tmp_path: P
         path = tmp_path / "gnomon.db"
         until(lambda: look(path, "SELECT 1 FROM runs WHERE finished_at IS NOT NULL"), "the run ended")
         assert look(path, "SELECT status, fence FROM runs") == [("succeeded", 1)]
-        assert look(path, "SELECT count(*) FROM audit WHERE action IN ('EXPIRE', 'FENCED')") == [(0,)]
+        assert look(path, "SELECT count(*) FROM audit_entries WHERE action IN ('EXPIRE', 'FENCED')") == [(0,)]
 
 
 def test_no_child_of_a_killed_process_works_on(tmp_path: Path) -> None:

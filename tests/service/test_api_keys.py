@@ -162,7 +162,9 @@ async def test_every_change_is_in_the_audit_under_its_maker(keys: ApiKeys, datab
     await keys.edit(ANA, key.key.id, {"name": "ci"})
     await keys.edit(ANA, key.key.id, {"name": "ci"})
     await keys.revoke(ANA, key.key.id)
-    entries = await rows.execute(database, "SELECT actor, action, subject_id, detail FROM audit ORDER BY seq")
+    entries = await rows.execute(
+        database, "SELECT actor, action, subject_id, detail FROM audit_entries ORDER BY seq"
+    )
     assert [(entry["actor"], entry["action"]) for entry in entries] == [
         ("ana", "CREATE"),
         ("ana", "UPDATE"),

@@ -67,7 +67,7 @@ async def a_house_that_loses_answers(house: House) -> tuple[House, LosesAnswers]
 
 
 async def pairs(house: House) -> list[tuple[str, int]]:
-    entries = await house.rows("SELECT action, fence FROM audit WHERE fence IS NOT NULL ORDER BY seq")
+    entries = await house.rows("SELECT action, fence FROM audit_entries WHERE fence IS NOT NULL ORDER BY seq")
     return [(entry["action"], entry["fence"]) for entry in entries]
 
 

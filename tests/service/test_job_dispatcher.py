@@ -348,9 +348,9 @@ async def test_an_idle_tick_writes_nothing(server: Server) -> None:
     """DSP-2."""
     await server.job()
     await server.connect()
-    before = await rows(server.database, "SELECT count(*) AS n FROM audit")
+    before = await rows(server.database, "SELECT count(*) AS n FROM audit_entries")
     assert await server.tick() == FIVE
-    assert await rows(server.database, "SELECT count(*) AS n FROM audit") == before
+    assert await rows(server.database, "SELECT count(*) AS n FROM audit_entries") == before
     version = server.signal.version
     await server.tick()
     assert server.signal.version == version

@@ -14,7 +14,7 @@ import pytest
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Unavailable, UnusableDatabase
 from gnomon.stores import audit, processes
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Tx
 from gnomon.stores.postgres import connection
 from gnomon.stores.postgres.address import Address
@@ -124,7 +124,7 @@ async def test_a_write_that_stood_alone_is_neither_yes_nor_no_when_its_answer_is
 ) -> None:
     """RUN-5a: no COMMIT was under way, and still it may be written."""
     monkeypatch.setattr(connection, "STATEMENT_SECONDS", 0.5)
-    entry = NewEntry("ana", Action.WARN, "schedule", "sch_1")
+    entry = new_entry("ana", Action.WARN, "schedule", "sch_1")
     await behind.write_guarded(lambda tx: audit.append_many(tx, [entry]))
     proxy.turn(Mode.DEAF)
     with pytest.raises(CommitUnknown):

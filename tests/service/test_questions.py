@@ -39,6 +39,12 @@ class Board:
     async def all(self) -> list[Task]:
         return await self.tasks.page(ADA, TaskFilter(), "", 100)
 
+    async def told(self, task_id: str, action: Action) -> list[dict[str, object]]:
+        found = await self.database.read(
+            lambda tx: audit.after(tx, 0, 100, action=action, subject_id=task_id)
+        )
+        return [entry.detail for entry in found]
+
     async def actions(self, task_id: str) -> list[str]:
         found = await self.database.read(lambda tx: audit.after(tx, 0, 100, subject_id=task_id))
         return [str(entry.action) for entry in found]
@@ -76,6 +82,7 @@ async def test_each_claim_has_one_end_in_the_audit(board: Board) -> None:
     asked = await board.questions.ask(ADA, grant.task.id, grant.fence, "Why?", "")
     assert await board.actions(grant.task.id) == [Action.CREATE, Action.CLAIM, Action.RELEASE, Action.UPDATE]
     assert await board.actions(asked.question.id) == [Action.CREATE]
+    assert await board.told(grant.task.id, Action.CLAIM) == [{"instance": ADA.actor, "role": "writer"}]
 
 
 async def test_of_the_same_question_twice_at_once_one_is_put(board: Board) -> None:

@@ -57,7 +57,7 @@ async def test_the_audit_goes_at_its_own_age_and_only_then(house: House) -> None
     """SEC-7: before the floor has risen nobody can delete an entry."""
     await days_of_runs(house, 6)
     await Retention(house.database, Keep(history_days=1, ledger_days=400, audit_days=3)).clean()
-    oldest = (await house.rows("SELECT min(at) AS at FROM audit"))[0]["at"]
+    oldest = (await house.rows("SELECT min(at) AS at FROM audit_entries"))[0]["at"]
     assert oldest >= house.clock.micros() - 3 * DAY
     with pytest.raises(Exception, match="append-only"):
         await house.rows("DELETE FROM audit")

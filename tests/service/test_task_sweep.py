@@ -67,7 +67,7 @@ class Board:
 
     async def audit(self, task: Task) -> list[tuple[str, int]]:
         entries = await self.house.rows(
-            "SELECT action, fence FROM audit WHERE subject_id = :id AND fence IS NOT NULL ORDER BY seq",
+            "SELECT action, fence FROM audit_entries WHERE subject_id = :id AND fence IS NOT NULL ORDER BY seq",
             id=task.id,
         )
         return [(entry["action"], entry["fence"]) for entry in entries]

@@ -55,7 +55,7 @@ async def test_a_trigger_goes_from_pushed_to_its_end(server: Server) -> None:
     assert (found["status"], found["note"], found["payload"]) == ("succeeded", "three mails", None)
     steps = await rows(
         server.database,
-        "SELECT action, actor, fence FROM audit WHERE subject_id = :id ORDER BY seq",
+        "SELECT action, actor, fence FROM audit_entries WHERE subject_id = :id ORDER BY seq",
         id=found["id"],
     )
     assert [(row["action"], row["actor"], row["fence"]) for row in steps] == [

@@ -1,7 +1,10 @@
 """OPS-7: a whole database judged by its invariants. What the product wrote is clean; what was damaged is named."""
 
+import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -642,6 +645,46 @@ async def test_what_retention_took_is_no_breach_and_what_it_did_not_take_is(hous
     )
     shown = {breach.invariant for breach in (await after.judged())[1]}
     assert shown >= {_I.FIRED_WITHOUT_RUN, _I.AUDIT_GAP, _I.SLOT_UNACCOUNTED}
+
+
+def without_one(entries: list[Any]) -> list[Any]:
+    return [entries[0], *entries[2:]]
+
+
+def under_another_fence(entries: list[Any]) -> list[Any]:
+    return [[entries[0][0], 9, *entries[0][2:]], *entries[1:]]
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize(
+    ("action", "row", "damaged", "shows"),
+    [
+        ("CLAIM", 0, without_one, {_I.END_WITHOUT_CLAIM, _I.AUDIT_GAP}),
+        ("RELEASE", 0, without_one, {_I.CLAIM_LEFT_OPEN, _I.AUDIT_GAP}),
+        ("RELEASE", 1, without_one, {_I.CLAIM_LEFT_OPEN}),  # it has the last numbers of all
+        ("RELEASE", 0, under_another_fence, {_I.END_WITHOUT_CLAIM}),
+    ],
+)
+async def test_a_damage_inside_a_row_of_many_entries_is_named(
+    house: House, action: str, row: int, damaged: Callable[[list[Any]], list[Any]], shows: set[Invariant]
+) -> None:
+    """OPS-7, BRD-7: what happened to many at once is one row, and each of its entries is judged."""
+    await an_agent(house.database)
+    for _ in range(4):
+        await a_desk(house).make({"unit": "hour", "every": 1})
+    for _ in range(2):
+        house.clock.advance(3_600)
+        await house.dispatch()
+        await house.idle()
+    lived = Lived(house.database, {})
+    verified, found = await lived.judged()
+    assert (found, verified.rows["audit"]) == ([], 4 + 2 * 2 * 4)
+    many = await house.rows(
+        "SELECT seq, entries FROM audit WHERE action = :action ORDER BY seq", action=action
+    )
+    entries = json.dumps(damaged(json.loads(many[row]["entries"])))
+    await lived.damage(f"UPDATE audit SET entries = '{entries}' WHERE seq = {many[row]['seq']}")
+    assert {breach.invariant for breach in (await lived.judged())[1]} == shows
 
 
 async def test_a_clock_that_jumped_is_told_and_no_order_is_demanded_then(lived: Lived) -> None:

@@ -110,7 +110,7 @@ def test_a_simulation_injects_and_sees_what_it_is_there_for(tmp_path: Path) -> N
         assert breaches(history) == [], f"seed {seed}"
         seen += history.injected + history.seen
         statuses.update(trigger["status"] for trigger in history.rows("triggers"))
-        statuses.update(entry["action"] for entry in history.rows("audit"))
+        statuses.update(entry["action"] for entry in history.rows("audit_entries"))
         statuses["redelivered"] += sum(each.redelivered for each in history.deliveries)
     assert seen.keys() >= INJECTED, f"never injected: {INJECTED - seen.keys()}"
     assert seen.keys() >= MUST_SEE, f"never seen: {MUST_SEE - seen.keys()}"

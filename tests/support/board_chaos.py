@@ -101,7 +101,7 @@ def wait_for(world: World, count: int, seconds: float) -> None:
 def faults(world: World, crowd: Crowd) -> Iterator[str]:
     """Everything that is wrong with what is left behind, in sentences (B1, B2, B4 to B6 of the invariants)."""
     entries = world.store.query(
-        "SELECT seq, action, subject_id, fence, detail FROM audit WHERE subject_kind = 'task' ORDER BY seq"
+        "SELECT seq, action, subject_id, fence, detail FROM audit_entries WHERE subject_kind = 'task' ORDER BY seq"
     )
     claims: dict[tuple[str, int], int] = {}
     ends: defaultdict[tuple[str, int], list[str]] = defaultdict(list)

@@ -22,7 +22,7 @@ TABLES = {
     "runs": "id",
     "sessions": "id",
     "attempts": "run_id, number, fence",
-    "audit": "seq",
+    "audit_entries": "seq",
     "status_changes": "schedule_id, seq",
     "processes": "started_at",
 }

@@ -154,8 +154,8 @@ def calm_means_calm(history: History) -> Iterator[str]:
         return
     heard = {(hit.run_id, hit.fence) for hit in history.hits}
     cancelled = {run["id"] for run in history.rows("runs") if run["status"] == "cancelled"}
-    by_target = {e["subject_id"] for e in history.rows("audit") if e["actor"] == "target"}
-    for entry in history.rows("audit"):
+    by_target = {e["subject_id"] for e in history.rows("audit_entries") if e["actor"] == "target"}
+    for entry in history.rows("audit_entries"):
         if entry["subject_kind"] != "run":
             continue
         collided = (

@@ -36,7 +36,7 @@ def claims_are_paired(history: History) -> Iterator[str]:
     """B2, BRD-7's pairing for runs: (CLAIM (RELEASE|EXPIRE))* with one fence in a pair, growing from pair to pair."""
     open_fence: dict[str, int | None] = defaultdict(lambda: None)
     last: dict[str, int] = defaultdict(int)
-    for entry in history.rows("audit"):
+    for entry in history.rows("audit_entries"):
         run, action, fence = entry["subject_id"], entry["action"], entry["fence"]
         if entry["subject_kind"] != "run" or action not in ("CLAIM", "RELEASE", "EXPIRE"):
             continue

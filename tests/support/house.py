@@ -135,7 +135,9 @@ class House:
 
     async def audit(self, action: str) -> list[Row]:
         """The audit's entries of one action."""
-        return await self.rows("SELECT * FROM audit WHERE action = :action ORDER BY seq", action=action)
+        return await self.rows(
+            "SELECT * FROM audit_entries WHERE action = :action ORDER BY seq", action=action
+        )
 
 
 async def rows(database: Database, sql: str, **parameters: Any) -> list[Row]:

@@ -179,5 +179,5 @@ class Server:
     async def audit(self, action: str) -> list[Row]:
         """The audit's entries of one action."""
         return await rows(
-            self.database, "SELECT * FROM audit WHERE action = :action ORDER BY seq", action=action
+            self.database, "SELECT * FROM audit_entries WHERE action = :action ORDER BY seq", action=action
         )

@@ -36,7 +36,7 @@ _EMPTY = """DO $$ DECLARE name TEXT; BEGIN
         EXECUTE format('DELETE FROM %I', name);
     END LOOP;
     INSERT INTO retention_floor (id, occurrences_before, audit_before) VALUES (1, 0, 0);
-    PERFORM setval(pg_get_serial_sequence('audit', 'seq'), 1, false);
+    PERFORM setval(pg_get_serial_sequence('audit', 'seq'), 1);
 END $$"""
 
 

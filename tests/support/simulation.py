@@ -35,7 +35,7 @@ from support.simulation_process import Machine, SimProcess
 from support.simulation_schedules import drawn
 from support.simulation_target import CALM, STORMY, SimTarget
 
-TABLES = ("schedules", "occurrences", "runs", "sessions", "attempts", "audit", "status_changes")
+TABLES = ("schedules", "occurrences", "runs", "sessions", "attempts", "audit_entries", "status_changes")
 BEGIN = START + timedelta(seconds=17)  # no slot's instant, and inside a minute
 
 

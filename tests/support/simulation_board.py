@@ -54,7 +54,7 @@ def simulate(
 class BoardWorld(World):
     """The driver of one of these simulations."""
 
-    tables = ("tasks", "task_locks", "task_prerequisites", "jobs", "triggers", "instances", "audit")
+    tables = ("tasks", "task_locks", "task_prerequisites", "jobs", "triggers", "instances", "audit_entries")
     people = deeds.PEOPLE
 
     def __init__(self, seed: int, folder: Path, script: BoardScript, named: Mapping[str, Query]) -> None:

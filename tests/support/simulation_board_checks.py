@@ -222,7 +222,7 @@ def only_the_present_speak(history: BoardHistory) -> Iterator[str]:
     """JOB-4, JOB-5: a trigger is pushed, acknowledged and ended under its instance's newest connection alone."""
     newest: dict[str, int] = {}
     holder: dict[str, str | None] = {}
-    for entry in history.rows("audit"):
+    for entry in history.rows("audit_entries"):
         action, subject = entry["action"], entry["subject_id"]
         if action == "CONNECT":
             newest[subject] = entry["fence"]
@@ -265,7 +265,7 @@ def nothing_is_lost_in_peace(history: BoardHistory) -> Iterator[str]:
     """Where nothing was injected, nothing expires, is passed on, or is missed."""
     if not history.calm:
         return
-    for entry in history.rows("audit"):
+    for entry in history.rows("audit_entries"):
         # an instance that a person drained is ended, and what it had goes the ways of the dead
         if entry["action"] in {"EXPIRE", "TAKE_BACK", "OFFLINE"} and not history.fell_silent:
             yield f"{entry['action']} of {entry['subject_id']} in peace: {entry['detail']}"

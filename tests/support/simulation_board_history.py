@@ -60,4 +60,4 @@ class BoardHistory(History):
 
     def entries(self, kind: str) -> list[dict[str, Any]]:
         """The audit of one kind of subject, in its order."""
-        return [entry for entry in self.rows("audit") if entry["subject_kind"] == kind]
+        return [entry for entry in self.rows("audit_entries") if entry["subject_kind"] == kind]

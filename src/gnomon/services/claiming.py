@@ -13,10 +13,11 @@ from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import RunError, RunStatus, Trigger
 from gnomon.domain.schedule import OnLost, Overlap, SessionMode
 from gnomon.domain.trace import trace_id
+from gnomon.services.ending import released
 from gnomon.services.gates import Gates, Verdict
 from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, runs
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.database import Row, Tx
 from gnomon.stores.run_rows import Closing
 
@@ -38,7 +39,7 @@ async def claim_runs(  # noqa: PLR0917 - one claim, said in full
     for row in rows:
         verdict = verdicts[row["target_kind"], row["target_id"]]
         entries.append(
-            NewEntry(owner, Action.CLAIM, "run", row["id"], row["fence"], {"attempt": row["attempt"]})
+            (owner, Action.CLAIM, "run", f'["{row["id"]}",{row["fence"]},{{"attempt":{row["attempt"]}}}]')
         )
         if verdict.resolved is None:
             entries.append(await _refuse(tx, row, verdict, owner))
@@ -52,12 +53,12 @@ async def give_back(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[
     """Give claims (run, fence) under which nothing was sent back to the queue; the runs that were still held."""
     fences = dict(held)
     given = await runs.give_back(tx, owner, fences.items())
-    released = [
-        NewEntry(owner, Action.RELEASE, "run", run_id, fence, {"status": RunStatus.QUEUED.value})
+    back = [
+        released(run_id, fence, owner, RunStatus.QUEUED)
         for run_id, fence in fences.items()
         if run_id in given
     ]
-    await audit.append_many(tx, released)
+    await audit.append_many(tx, back)
     return given
 
 
@@ -70,7 +71,7 @@ async def _refuse(tx: Tx, row: Row, verdict: Verdict, owner: str) -> NewEntry:
     await runs.close(tx, [ending])
     await tx.send()
     await settle(tx, [Closed(row["id"], row["schedule_id"], row["trigger_kind"], RunStatus.FAILED, error)])
-    return NewEntry(
+    return new_entry(
         owner, Action.RELEASE, "run", row["id"], row["fence"], {"status": "failed", "reason": code}
     )
 

@@ -12,7 +12,7 @@ from gnomon.domain.invocation import Usage
 from gnomon.domain.run import RunError, RunStatus, Trigger, preview
 from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, history, processes, runs
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.database import Landed, Tx, Value
 from gnomon.stores.run_rows import Closing
 
@@ -217,9 +217,9 @@ def closing_row(  # noqa: PLR0917 - a row has as many columns as it has
 
 def released(run_id: str, fence: int, owner: str, status: RunStatus) -> NewEntry:
     """The audit of a claim that ended by its holder."""
-    return NewEntry(owner, Action.RELEASE, "run", run_id, fence, _RELEASED[status])
+    return owner, Action.RELEASE, "run", f'["{run_id}",{fence},{_RELEASED[status]}]'
 
 
 def fenced(run_id: str, fence: int, owner: str) -> NewEntry:
     """The audit of a close that changed nothing."""
-    return NewEntry(owner, Action.FENCED, "run", run_id, fence, {"refused": "close"})
+    return new_entry(owner, Action.FENCED, "run", run_id, fence, {"refused": "close"})

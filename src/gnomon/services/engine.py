@@ -34,7 +34,7 @@ from gnomon.services.signal import Signal
 from gnomon.services.watchdog import Watchdog
 from gnomon.stores import audit, processes
 from gnomon.stores.agenda import Ahead
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Database
 from gnomon.stores.processes import Moment
 
@@ -253,7 +253,7 @@ class Engine:
         return Pulse(None, None) if loop is None else Pulse(loop.ticked_at_us, self.dispatcher.lag_us)
 
     async def _on_jump(self, jump: Jump) -> None:
-        entry = NewEntry(
+        entry = new_entry(
             "watchdog",
             Action.CLOCK_JUMP,
             "process",

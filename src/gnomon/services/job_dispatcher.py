@@ -20,7 +20,7 @@ from gnomon.ports.wakeup import Wakeup
 from gnomon.services.job_plan import JobPlan, plan_job
 from gnomon.services.mint import Mint
 from gnomon.stores import audit, instances, jobs, slots, triggers
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Database, Row, Tx
 
 ACTOR = "dispatcher"
@@ -188,7 +188,7 @@ async def _settle(tx: Tx, row: Row, empty: set[str]) -> str | None:
         return None
     await jobs.fired(tx, [{"id": row["job_id"], "at": row["nominal_fire_at"]}])
     detail: dict[str, object] = {"instance_id": chosen, "job_id": row["job_id"]}
-    await audit.append_many(tx, [NewEntry(ACTOR, Action.GIVE, "trigger", row["id"], None, detail)])
+    await audit.append_many(tx, [new_entry(ACTOR, Action.GIVE, "trigger", row["id"], None, detail)])
     return "given"
 
 
@@ -226,4 +226,4 @@ async def _set_aside(tx: Tx, plan: JobPlan, error: str) -> None:
 
 
 async def _note(tx: Tx, action: Action, job_id: str, detail: dict[str, object]) -> None:
-    await audit.append_many(tx, [NewEntry(ACTOR, action, "job", job_id, None, detail)])
+    await audit.append_many(tx, [new_entry(ACTOR, action, "job", job_id, None, detail)])

@@ -15,7 +15,7 @@ from gnomon.cadence import Cadence, Compiled
 from gnomon.domain.audit import Action
 from gnomon.domain.instants import SECOND
 from gnomon.stores import audit, jobs, processes, slots
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Database, Row, Tx, Value
 
 BATCH = 500
@@ -99,7 +99,7 @@ async def _batch(  # noqa: PLR0917 - where a walk stands, and what it does
         await store.realign(tx, changes)
         reason: dict[str, object] = {} if why is None else {"reason": why}
         entries = [
-            NewEntry(
+            new_entry(
                 ACTOR,
                 Action.REALIGN,
                 noun,

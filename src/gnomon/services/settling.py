@@ -15,7 +15,7 @@ from gnomon.domain.occurrence import Reason
 from gnomon.domain.run import RunError, RunStatus, Trigger
 from gnomon.services import pending
 from gnomon.stores import audit, processes, runs, schedules, slots
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Tx
 
 ACTOR = "watchdog"
@@ -92,8 +92,10 @@ async def _failed(tx: Tx, run: Closed) -> None:
         await _account(tx, run.schedule_id)
         if await slots.stop(tx, run.schedule_id, "active", "error", ACTOR, reason):
             await audit.append_many(
-                tx, [NewEntry(ACTOR, Action.FAIL_OUT, "schedule", run.schedule_id, None, detail)]
+                tx, [new_entry(ACTOR, Action.FAIL_OUT, "schedule", run.schedule_id, None, detail)]
             )
     elif streak.warns(now, limit):
         _log.warning("schedule_keeps_failing", schedule_id=run.schedule_id, **detail)
-        await audit.append_many(tx, [NewEntry(ACTOR, Action.WARN, "schedule", run.schedule_id, None, detail)])
+        await audit.append_many(
+            tx, [new_entry(ACTOR, Action.WARN, "schedule", run.schedule_id, None, detail)]
+        )

@@ -20,7 +20,7 @@ from gnomon.domain.schedule import CatchUp, Overlap, ScheduleStatus, SessionMode
 from gnomon.services import slot_rows
 from gnomon.services.gates import Verdict
 from gnomon.stores import slots
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.run_rows import NewRun
 
 ACTOR = slot_rows.ACTOR
@@ -172,7 +172,7 @@ def _unfired(due: slots.Due, decision: Decision, stop: Stop | None, verdict: Ver
     entries: tuple[NewEntry, ...] = ()
     if slot is not None:
         extra = verdict.detail if slot.reason is verdict.reason else None
-        entries = (NewEntry(ACTOR, Action.SKIP, "schedule", due.id, None, slot_rows.detail(slot, extra)),)
+        entries = (new_entry(ACTOR, Action.SKIP, "schedule", due.id, None, slot_rows.detail(slot, extra)),)
     return Plan(
         schedule_id=due.id,
         entry=None if slot is None else slot_rows.entry(due, slot, None, None),

@@ -17,7 +17,7 @@ from gnomon.domain.run import Trigger
 from gnomon.domain.schedule import OnLost, SessionMode
 from gnomon.domain.trace import trace_id
 from gnomon.services.gates import Verdict
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.run_rows import NewRun
 from gnomon.stores.slots import Advance, Due, Entry
 
@@ -90,9 +90,11 @@ def entries(due: Due, slot: Slot, run: NewRun) -> tuple[NewEntry, ...]:
     """One entry for each slot: the claim where the run is born claimed, else that it was fired into the queue."""
     if run.owner is not None:
         older = "" if slot.older is None else f'"coalesced":{slot.older[2]},'
-        claimed = f'{{"nominal_fire_at":{slot.nominal},{older}"schedule_id":"{due.id}"}}'
-        return (NewEntry(run.owner, Action.CLAIM, "run", run.id, run.fence, claimed),)
-    return (NewEntry(ACTOR, Action.FIRE, "schedule", due.id, None, {**detail(slot), "run_id": run.id}),)
+        claimed = (
+            f'["{run.id}",{run.fence},{{"nominal_fire_at":{slot.nominal},{older}"schedule_id":"{due.id}"}}]'
+        )
+        return ((run.owner, Action.CLAIM, "run", claimed),)
+    return (new_entry(ACTOR, Action.FIRE, "schedule", due.id, None, {**detail(slot), "run_id": run.id}),)
 
 
 def resolved(template: str, due: Due, slot: Slot, holidays: frozenset[date]) -> str:

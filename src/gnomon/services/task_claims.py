@@ -15,7 +15,7 @@ from gnomon.domain.instants import from_micros
 from gnomon.domain.task import Report, Task, TaskGrant, TaskStatus
 from gnomon.domain.task_form import ClaimForm, RenewForm, ReportForm
 from gnomon.stores import audit, instances, tasks
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Tx
 from gnomon.stores.tasks import Hold, Lock
 
@@ -66,10 +66,10 @@ async def claim(tx: Tx, claimer: Claimer, form: ClaimForm) -> list[TaskGrant]:
     )
     if not taken:
         return []
-    detail = json.dumps({"instance": form.instance, "role": form.role})
+    detail = {"instance": form.instance, "role": form.role}
     actor = claimer.caller.actor
     await audit.append_many(
-        tx, [NewEntry(actor, Action.CLAIM, "task", lock.task_id, lock.fence, detail) for lock in taken]
+        tx, [new_entry(actor, Action.CLAIM, "task", lock.task_id, lock.fence, detail) for lock in taken]
     )
     return await _grants(tx, taken, claimer.claim_id)
 

@@ -16,7 +16,7 @@ from gnomon.domain.task import TaskStatus
 from gnomon.ports.wakeup import Wakeup
 from gnomon.stores import audit, tasks
 from gnomon.stores.agenda import Ahead
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.database import Database, Row, Tx
 
 ACTOR = "watchdog"
@@ -103,4 +103,4 @@ def _expired(row: Row) -> NewEntry:
         "why": row["why"],
         "outcome": TaskStatus.BACKLOG.value,
     }
-    return NewEntry(ACTOR, Action.EXPIRE, "task", row["task_id"], row["fence"], detail)
+    return new_entry(ACTOR, Action.EXPIRE, "task", row["task_id"], row["fence"], detail)

@@ -21,7 +21,7 @@ from gnomon.ports.wakeup import Wakeup
 from gnomon.services.trigger_returns import pass_on
 from gnomon.services.trigger_sweep import TriggerSweep
 from gnomon.stores import audit, triggers
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.database import Database, Row, Tx
 from gnomon.stores.triggers import Held
 
@@ -101,7 +101,7 @@ class TriggerDelivery:
         detail: dict[str, object] = {"job_id": row["job_id"], "instance_id": row["instance_id"]}
         if row["pushes"]:
             detail["redelivered"] = True
-        return NewEntry(self._process_id, Action.PUSH, "trigger", row["id"], row["epoch"], detail)
+        return new_entry(self._process_id, Action.PUSH, "trigger", row["id"], row["epoch"], detail)
 
     async def _send(self, row: Row) -> None:
         if await self._push.send(row["instance_id"], row["epoch"], frame_of(row)):

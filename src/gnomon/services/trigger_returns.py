@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gnomon.domain.audit import Action
 from gnomon.domain.trigger import MOST_PUSHES, TriggerReason, TriggerStatus
 from gnomon.stores import audit, triggers
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.database import Tx
 from gnomon.stores.triggers import Held
 
@@ -66,4 +66,4 @@ async def fail(tx: Tx, one: Held, reason: TriggerReason) -> Returned:
 
 def _entry(one: Held, action: Action, detail: dict[str, object]) -> NewEntry:
     detail = {"job_id": one.job_id, "instance_id": one.instance_id, **detail}
-    return NewEntry(ACTOR, action, "trigger", one.id, one.epoch or None, detail)
+    return new_entry(ACTOR, action, "trigger", one.id, one.epoch or None, detail)

@@ -20,7 +20,7 @@ from gnomon.services.clock_guard import ClockGuard, Jump
 from gnomon.services.renewal import Renewal
 from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, processes, runs
-from gnomon.stores.audit import NewEntry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.database import Database, Row, Tx
 
 ACTOR = "watchdog"
@@ -228,4 +228,4 @@ async def _bill(tx: Tx, row: Row) -> None:
 
 def _expired(row: Row, outcome: str) -> NewEntry:
     detail: dict[str, object] = {"owner": row["owner"], "why": row["why"], "outcome": outcome}
-    return NewEntry(ACTOR, Action.EXPIRE, "run", row["id"], row["fence"], detail)
+    return new_entry(ACTOR, Action.EXPIRE, "run", row["id"], row["fence"], detail)

@@ -1,35 +1,38 @@
-"""The audit log: entries are appended and never change (SEC-7). One method per query of ``sql/audit.sql``."""
+"""The audit log: entries are appended and never change (SEC-7). One method per query of ``sql/audit.sql``.
+
+What happened to many subjects at once is one row; whoever reads sees an entry for each (ADR 0052).
+"""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import TypeAlias
 
 from gnomon.domain.audit import Action, AuditEntry
 from gnomon.domain.instants import from_micros
 from gnomon.stores.database import Landed, Tx, Value
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # made once: two entries are written for each run
+# Actor, action, kind of the subject, and the JSON text of ``[subject_id, fence, detail]``. Two are written for each run:
+# where they are made in numbers that text is one format string, as our ids need no escaping.
+NewEntry: TypeAlias = tuple[str, Action, str, str]
+MOST = 1_000  # entries in a row: it has no more numbers on PostgreSQL
+# what queries look for by its action has a row of its own
+_ALONE = frozenset({Action.EXPIRE, Action.CLOCK_JUMP, Action.REALIGN})
+_alike = itemgetter(0, 1, 2)
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-@dataclass(slots=True)  # not frozen, for the same reason
-class NewEntry:
+def new_entry(  # noqa: PLR0917 - the columns of an entry
+    actor: str,
+    action: Action,
+    subject_kind: str,
+    subject_id: str,
+    fence: int | None = None,
+    detail: Mapping[str, object] | None = None,
+) -> NewEntry:
     """One entry to append: who did what to which subject, under which fence, with JSON-safe detail."""
-
-    actor: str
-    action: Action
-    subject_kind: str
-    subject_id: str
-    fence: int | None = None
-    detail: dict[str, object] | str | None = (
-        None  # a text is JSON already: the hot path writes two for each run
-    )
-
-    def row(self) -> tuple[Value, ...]:
-        """The row of ``audit.append``."""
-        detail = self.detail
-        if not isinstance(detail, str):
-            detail = _encode(detail) if detail else None
-        return (self.actor, self.action, self.subject_kind, self.subject_id, self.fence, detail)
+    return actor, action, subject_kind, _encode((subject_id, fence, detail or None))
 
 
 async def append_many(
@@ -37,7 +40,25 @@ async def append_many(
 ) -> None:
     """Append entries, in order, at the database's present instant."""
     if entries:
-        await tx.later("audit.append", [entry.row() for entry in entries], landed, of)
+        await tx.later("audit.append", _rows(entries), landed, of)
+
+
+def _rows(entries: Sequence[NewEntry]) -> Iterable[tuple[Value, ...]]:
+    """The rows of ``audit.append``: those that follow each other and are alike in all but their subject are a batch."""
+    actors, actions, kinds, told = zip(*entries, strict=True)
+    alike = all(column.count(column[0]) == len(entries) for column in (actors, actions, kinds))
+    if (
+        alike and len(entries) <= MOST and actions[0] not in _ALONE
+    ):  # the common case, told without a look at each
+        return zip(repeat(0), actors, actions, kinds, told)
+    rows: list[tuple[Value, ...]] = []
+    batch = 0
+    for (_, action, _), group in groupby(entries, key=_alike):
+        together, most = list(group), 1 if action in _ALONE else MOST
+        for first in range(0, len(together), most):
+            rows += [(batch, *entry) for entry in together[first : first + most]]
+            batch += 1
+    return rows
 
 
 async def append(
@@ -48,10 +69,10 @@ async def append(
     subject_kind: str,
     subject_id: str,
     fence: int | None = None,
-    detail: dict[str, object] | None = None,
+    detail: Mapping[str, object] | None = None,
 ) -> None:
     """Append one entry."""
-    await append_many(tx, [NewEntry(actor, action, subject_kind, subject_id, fence, detail)])
+    await append_many(tx, [new_entry(actor, action, subject_kind, subject_id, fence, detail)])
 
 
 async def after(

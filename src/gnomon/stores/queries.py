@@ -8,7 +8,9 @@ A query with a line ``-- rows: <column> <kind>, ...`` is a *set query*: it runs 
 reads ``FROM @rows``, with ``:column`` for a column of the row at hand. Several statements in it, separated by ``;``,
 run one after the other over the same rows. How the rows get in is the engine's affair. A line ``-- shared: <column>, ...``
 names those that the rows of one batch mostly have in common: they are then given once instead of with each row. Only what
-is written may be shared, not what a row is found by: else an engine could look for all rows of one value.
+is written may be shared, not what a row is found by: else an engine could look for all rows of one value. A line
+``-- gathered: <column>, <count>`` names the last column, a text: rows that follow each other and are alike in all others are
+one row to the query, with their texts joined by commas, and ``:count`` of them.
 """
 
 import re
@@ -26,6 +28,7 @@ from gnomon.domain.lease import LEASE_SECONDS_SQL
 _NAME = re.compile(r"^--\s*name:\s*(\w+)\s*$")
 _ROWS = re.compile(r"^--\s*rows:\s*(.+?),?\s*$")
 _SHARED = re.compile(r"^--\s*shared:\s*(.+?),?\s*$")
+_GATHERED = re.compile(r"^--\s*gathered:\s*(\w+),\s*(\w+)\s*$")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _OWN_LINE = re.compile(r"^\s*--(sqlite|postgres):(.*)$")
 ROWS = "@rows"
@@ -35,7 +38,7 @@ _MACROS = {"@lease_seconds": LEASE_SECONDS_SQL}
 
 
 def _is_head(line: str) -> bool:
-    return _ROWS.match(line) is not None or _SHARED.match(line) is not None
+    return any(head.match(line) for head in (_ROWS, _SHARED, _GATHERED))
 
 
 class Column(NamedTuple):
@@ -50,7 +53,7 @@ class Query:
     """A named query: its statements (one, unless it is a set query), its parameters in the order of their first use.
 
     ``rows`` are the columns of a set query; empty for any other. ``shared`` are the numbers of those that its rows may
-    have in common.
+    have in common. ``counted`` is what a query that gathers its rows calls how many there were; empty for any other.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Query:
     parameters: tuple[str, ...]
     rows: tuple[Column, ...] = ()
     shared: tuple[int, ...] = ()
+    counted: str = ""
 
     @property
     def text(self) -> str:
@@ -117,13 +121,13 @@ def _query(name: str, text: str, lines: list[str]) -> Query:
     if not given:
         return Query(name, (text,), parameters)
     rows = tuple(_column(name, column) for column in given.split(","))
-    missing = set(parameters) - {column.name for column in rows}
+    counted = _counted(name, rows, lines)
+    missing = set(parameters) - {column.name for column in rows} - {counted}
     if missing:
         raise ValueError(f"{name} uses {sorted(missing)}, which its rows don't have")
     statements = tuple(statement.strip() for statement in text.split(";") if statement.strip())
-    return Query(
-        name, statements, tuple(column.name for column in rows), rows, _shared(name, rows, statements, lines)
-    )
+    shared = _shared(name, rows, statements, lines)
+    return Query(name, statements, tuple(column.name for column in rows), rows, shared, counted)
 
 
 def _shared(
@@ -136,6 +140,17 @@ def _shared(
     if wrong:
         raise ValueError(f"{name} can't share {sorted(wrong)}: no columns, or what its rows are found by")
     return tuple(number for number, column in enumerate(rows) if column.name in shared)
+
+
+def _counted(name: str, rows: tuple[Column, ...], lines: list[str]) -> str:
+    for line in lines:
+        if match := _GATHERED.match(line):
+            if match.group(1) != rows[-1].name or rows[-1].kind != "text":
+                raise ValueError(
+                    f"{name} can't gather {match.group(1)}: it is not the last column, and a text"
+                )
+            return match.group(2)
+    return ""
 
 
 def _column(name: str, text: str) -> Column:

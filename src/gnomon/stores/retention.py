@@ -41,5 +41,5 @@ async def old_occurrences(tx: Tx, schedule_id: str, before: int, limit: int) -> 
 
 
 async def old_audit(tx: Tx, before: int, limit: int) -> int:
-    """Delete audit entries before an instant; how many there were."""
+    """Delete rows of the audit before an instant, with all their entries; how many rows there were."""
     return len(await tx.tuples("retention.old_audit", before=before, limit=limit))

@@ -19,7 +19,7 @@ async def facts(tx: Tx) -> Row:
 
 
 async def counts(tx: Tx) -> Row:
-    """How many rows there are, by table."""
+    """How many rows there are, by table; of the audit, how many entries."""
     row = await tx.one("verify.counts")
     assert row is not None
     return row

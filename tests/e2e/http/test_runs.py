@@ -98,7 +98,7 @@ async def test_a_running_run_is_asked_to_stop(
     answer = await admin.post(f"/v1/runs/{run['id']}/cancel")
     assert (answer.status_code, answer.json()["status"]) == (202, "running")
     assert answer.json()["cancel_requested_at"] == "2026-11-29T09:00:00Z"
-    [entry] = await rows(api.database, "SELECT * FROM audit WHERE action = 'CANCEL'")
+    [entry] = await rows(api.database, "SELECT * FROM audit_entries WHERE action = 'CANCEL'")
     assert entry["subject_id"] == run["id"]
 
 
@@ -123,7 +123,7 @@ async def test_a_target_completes_its_run_with_its_fence(
     )
     assert (stale.status_code, stale.json()["code"]) == (409, "fence_stale")
     assert (await admin.get(f"/v1/runs/{run['id']}")).json()["status"] == "running"
-    [fenced] = await rows(api.database, "SELECT * FROM audit WHERE action = 'FENCED'")
+    [fenced] = await rows(api.database, "SELECT * FROM audit_entries WHERE action = 'FENCED'")
     assert (fenced["subject_id"], fenced["fence"]) == (run["id"], 2)
     api.clock.advance(5)
     output = "a long answer\n" * 100

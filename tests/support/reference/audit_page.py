@@ -10,13 +10,15 @@ HEAD = """
 
 An entry has `seq` (it grows), `at`, `actor`, `action`, `subject` (`{"kind", "id"}`), `fence` where there is one, and
 `detail`. It is written in the transaction of what it tells, so that neither is there without the other. The database
-itself refuses an update, and a deletion above the retention floor.
+itself refuses an update, and a deletion above the retention floor. On SQLite `seq` leaves out no
+number, on PostgreSQL it does.
 
 The actor is a key's id for what came over HTTP, `operator` for the command line that opens the database itself, a
 process's id for claims and releases of runs, and `dispatcher` or `watchdog` for what those two decide. Instants in a
 detail are microseconds since 1970 where one of the two wrote it, RFC 3339 where a person asked.
 
-`GET /v1/audit?after=SEQ&action=&subject=` and `gnomon audit` read it forward.
+`GET /v1/audit?after=SEQ&action=&subject=` and `gnomon audit` read it forward. Whoever reads the database by hand reads the
+view `audit_entries`: what happened to many subjects at once is one row of the table `audit`.
 
 Each `CLAIM` is ended by one `RELEASE` or one `EXPIRE` with the same subject and fence.
 

@@ -40,7 +40,7 @@ def schema_page() -> str:
 def _tables(database: apsw.Connection) -> Iterator[str]:
     words = _words()
     names = database.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
     ).fetchall()
     for (found,) in names:
         name = str(found)
@@ -86,7 +86,7 @@ def _triggers(database: apsw.Connection) -> Iterator[str]:
 
 
 def _words() -> dict[str, str]:
-    """The comment that stands right above each table in the migrations."""
+    """The comment that stands right above each table or view in the migrations."""
     words: dict[str, str] = {}
     for file in sorted(files("gnomon.stores.migrations").iterdir(), key=lambda each: each.name):
         if not file.name.endswith(".sql"):
@@ -96,7 +96,7 @@ def _words() -> dict[str, str]:
             if line.startswith("-- "):
                 said.append(line[3:].strip())
                 continue
-            made = re.match(r"CREATE TABLE (\w+)", line)
+            made = re.match(r"CREATE (?:TABLE|VIEW) (\w+)", line)
             if made and said:
                 words[made.group(1)] = cell(" ".join(said))
             said = []

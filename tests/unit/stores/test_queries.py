@@ -9,6 +9,7 @@ import pytest
 from gnomon.domain.lease import LEASE_SECONDS_SQL
 from gnomon.stores import queries
 from gnomon.stores.queries import Column, Query, load
+from gnomon.stores.sqlite.statements import SetStatement as SqliteSet
 
 ENGINES = ("sqlite", "postgres")
 SOURCES = sorted(Path(str(files("gnomon.stores"))).rglob("*.sql"))
@@ -77,6 +78,11 @@ def test_a_set_query_has_rows_and_may_have_several_statements(tmp_path: Path) ->
     [
         ("-- rows: a text\nSELECT :b FROM @rows;", r"noun\.one uses \['b'\]"),
         ("-- rows: a blob\nSELECT :a FROM @rows;", r"the column a of its rows has the kind 'blob'"),
+        (
+            "-- rows: a text, b int\n-- gathered: a, n\nSELECT :n FROM @rows;",
+            r"can't gather a: it is not the last",
+        ),
+        ("-- rows: a text, b int\n-- gathered: b, n\nSELECT :n FROM @rows;", r"can't gather b: .* a text"),
     ],
 )
 def test_a_set_query_that_can_t_be_run_is_refused_when_it_is_read(
@@ -84,6 +90,15 @@ def test_a_set_query_that_can_t_be_run_is_refused_when_it_is_read(
 ) -> None:
     with pytest.raises(ValueError, match=told):
         parse(tmp_path, f"-- name: one\n{text}\n")
+
+
+def test_a_set_query_may_gather_its_rows(tmp_path: Path) -> None:
+    text = "-- name: one\n-- rows: a int, b text\n-- gathered: b, n\nINSERT INTO t SELECT :a, :b, :n FROM @rows;\n"
+    (query,) = parse(tmp_path, text).values()
+    assert query.counted == "n"
+    assert query.parameters == ("a", "b")
+    alike = SqliteSet(query).gathered([(1, "x"), (1, "y"), (2, "z"), (1, "w")])
+    assert alike == [(1, "x,y", 2), (2, "z", 1), (1, "w", 1)]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

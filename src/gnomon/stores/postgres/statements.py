@@ -18,12 +18,12 @@ from gnomon.stores.postgres.columns import TYPES, pack, unpacked
 from gnomon.stores.queries import PARAMETER, ROWS, Query, picker
 
 _CHANGES = "UPDATE "
-_OF_A_ROW = re.compile(r"given\.\w+")
+_OF_A_ROW = re.compile(r"given\.(\w+)")
 _FORMS = 8
 # Every text lies below it, which the planner does not know: it takes a range for one row in two hundred. So it looks up
 # each of the given rows by its key, instead of reading a table whole that was small when the plan was made.
 _LAST = "\U0010ffff"
-_TABLE = re.compile(r"CREATE TABLE (\w+)")
+_TABLE = re.compile(r"CREATE (?:TABLE|VIEW) (\w+)")
 _FUNCTION = re.compile(r"CREATE FUNCTION (\w+)\(")
 Qualifier = Callable[[str], str]
 
@@ -45,6 +45,7 @@ class SetStatement:
 
     __slots__ = (
         "_columns",
+        "_counted",
         "_few",
         "_forms",
         "_in_order",
@@ -62,6 +63,7 @@ class SetStatement:
         self._names = tuple(column.name for column in query.rows)
         self._values = picker(self._names)
         self._shared = query.shared
+        self._counted = query.counted
         self._forms: set[tuple[int, ...]] = set()
         # a name of the table's own would be ambiguous beside it
         self._steps = tuple(PARAMETER.sub(r"given.\1_", step) for step in query.statements)
@@ -123,17 +125,34 @@ class SetStatement:
             for number, kind in enumerate(kinds, 1)
         )
         given = f"unnest({arrays}) AS given({', '.join(names)})"
-        if conditions:
-            every = f"unnest({arrays}) AS every({', '.join(names)})"
-            given = f"(SELECT * FROM {every} WHERE {' AND '.join(conditions)}) AS given"  # noqa: S608 - names of ours
         common = {
-            f"given.{self._names[number]}_": f"${marks + 2 + place}::{TYPES[self._columns[number].kind]}"
+            f"{self._names[number]}_": f"${marks + 2 + place}::{TYPES[self._columns[number].kind]}"
             for place, number in enumerate(put_off.shared, 1)
         }
+        if self._counted:
+            given = self._gathered(arrays, names, conditions, common)
+        elif conditions:
+            every = f"unnest({arrays}) AS every({', '.join(names)})"
+            given = f"(SELECT * FROM {every} WHERE {' AND '.join(conditions)}) AS given"  # noqa: S608 - names of ours
         return [
-            _OF_A_ROW.sub(lambda found: common.get(found.group(), found.group()), step).replace(ROWS, given)
+            _OF_A_ROW.sub(lambda found: common.get(found.group(1), found.group()), step).replace(ROWS, given)
             for step in self._steps
         ]
+
+    def _gathered(
+        self, arrays: str, names: Sequence[str], conditions: Sequence[str], common: Mapping[str, str]
+    ) -> str:
+        """The rows with those made one that are alike in all but their last column, in the order of their first ones."""
+        *alike, last = [name for name in names if name != "of_"]
+        told = [f"{value} AS {name}" for name, value in common.items()] + alike
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        by = f"GROUP BY {', '.join(alike)}" if alike else "HAVING count(*) > 0"
+        return (
+            f"(SELECT {', '.join(told)}, count(*) AS {self._counted}_, "  # noqa: S608 - likewise
+            f"string_agg({last}, ',' ORDER BY place_) AS {last} "
+            f"FROM unnest({arrays}) WITH ORDINALITY AS every({', '.join(names)}, place_) {where} {by} "
+            "ORDER BY min(place_)) AS given"
+        )
 
 
 class Part(Enum):

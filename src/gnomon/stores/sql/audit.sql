@@ -1,15 +1,35 @@
 -- The audit log: append and read, nothing else (SEC-7).
 
 -- name: append
--- rows: actor text, action text, subject_kind text, subject_id text, fence int, detail text
--- shared: actor, action, subject_kind, detail
-INSERT INTO audit (at, actor, action, subject_kind, subject_id, fence, detail)
-SELECT now_us(), :actor, :action, :subject_kind, :subject_id, :fence, :detail FROM @rows;
+-- what happened to many subjects at once is one row, whose number is its last entry's; what happened to one is a row as
+-- it reads
+-- rows: batch int, actor text, action text, subject_kind text, entry text
+-- shared: batch, actor, action, subject_kind
+-- gathered: entry, how_many
+INSERT INTO audit (
+--sqlite: seq,
+    at, actor, action, subject_kind, subject_id, fence, detail, how_many, entries
+)
+SELECT
+--sqlite: (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit')
+--sqlite: + sum(:how_many) OVER (ROWS UNBOUNDED PRECEDING),
+    now_us(), :actor, :action, :subject_kind,
+--sqlite: CASE WHEN :how_many = 1 THEN :entry ->> 0 ELSE '' END,
+--sqlite: CASE WHEN :how_many = 1 THEN :entry ->> 1 END,
+--sqlite: CASE WHEN :how_many = 1 THEN :entry ->> 2 END,
+--postgres: CASE WHEN :how_many = 1 THEN (audit_parts(:entry))[1] ELSE '' END,
+--postgres: CASE WHEN :how_many = 1 THEN nullif((audit_parts(:entry))[2], 'null')::bigint END,
+--postgres: CASE WHEN :how_many = 1 THEN nullif((audit_parts(:entry))[3], 'null') END,
+    :how_many, CASE WHEN :how_many > 1 THEN '[' || :entry || ']' END
+FROM @rows;
 
 -- name: after
-SELECT seq, at, actor, action, subject_kind, subject_id, fence, detail FROM audit
-WHERE seq > :seq
+-- a row of many is taken apart only where the subject stands in it somewhere
+SELECT seq, at, actor, action, subject_kind, subject_id, fence, detail FROM audit_entries
+WHERE batch > :seq AND seq > :seq
   AND (CAST(:action AS TEXT) IS NULL OR action = :action)
   AND (CAST(:subject_id AS TEXT) IS NULL OR subject_id = :subject_id)
-ORDER BY seq
+--sqlite: AND (:subject_id IS NULL OR entries IS NULL OR instr(entries, :subject_id))
+--postgres: AND (CAST(:subject_id AS TEXT) IS NULL OR entries IS NULL OR strpos(entries, :subject_id) > 0)
+ORDER BY batch, seq
 LIMIT :limit;

@@ -13,7 +13,7 @@ SELECT
     (SELECT count(*) FROM schedules) AS schedules, (SELECT count(*) FROM occurrences) AS occurrences,
     (SELECT count(*) FROM status_changes) AS status_changes, (SELECT count(*) FROM runs) AS runs,
     (SELECT count(*) FROM attempts) AS attempts, (SELECT count(*) FROM checkpoints) AS checkpoints, (SELECT count(*) FROM run_events) AS events,
-    (SELECT count(*) FROM api_keys) AS api_keys, (SELECT count(*) FROM audit) AS audit,
+    (SELECT count(*) FROM api_keys) AS api_keys, (SELECT CAST(coalesce(sum(how_many), 0) AS BIGINT) FROM audit) AS audit,
     (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM task_prerequisites) AS task_prerequisites,
     (SELECT count(*) FROM task_locks) AS task_locks, (SELECT count(*) FROM jobs) AS jobs,
     (SELECT count(*) FROM triggers) AS triggers;
@@ -136,13 +136,13 @@ LIMIT :limit;
 SELECT
     a.seq, a.at, a.action, a.subject_kind, a.subject_id, a.fence, a.detail,
     r.id AS run, r.status, r.schedule_id, t.fence AS task_fence, g.status AS trigger_status
-FROM audit AS a
+FROM (
+    SELECT * FROM audit_entries WHERE batch > :after AND seq > :after ORDER BY batch, seq LIMIT :limit
+) AS a
 LEFT JOIN runs AS r ON a.subject_kind = 'run' AND r.id = a.subject_id
 LEFT JOIN tasks AS t ON a.subject_kind = 'task' AND t.id = a.subject_id
 LEFT JOIN triggers AS g ON a.subject_kind = 'trigger' AND g.id = a.subject_id
-WHERE a.seq > :after
-ORDER BY a.seq
-LIMIT :limit;
+ORDER BY a.seq;
 
 -- name: jobs
 SELECT j.*, c.updated_at AS calendar_at,

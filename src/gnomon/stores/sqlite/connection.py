@@ -163,7 +163,7 @@ class Connection:
         """See ``Tx.many``."""
         if name in self._sets:
             statement = self._sets[name]
-            return self._say(statement, statement.tuples(rows))[0]
+            return self._say(statement, statement.gathered(statement.tuples(rows)))[0]
         return self._one_by_one(self._statements[name], cast("Iterable[Mapping[str, Value]]", rows))
 
     async def later(
@@ -172,7 +172,7 @@ class Connection:
         """See ``Tx.later``: there is nothing to be gained by waiting."""
         statement = self._sets[name]
         given = statement.tuples(rows)
-        self._say(statement, given if landed is None else kept(given, landed, of))
+        self._say(statement, statement.gathered(given if landed is None else kept(given, landed, of)))
 
     async def guard(self, name: str, rows: Rows, /) -> Landed:
         """See ``Tx.guard``.
