@@ -64,7 +64,7 @@ def make_process_id(random_bits: int) -> str:
 
 def sibling(kind: Kind, of: str) -> str:
     """The id of ``kind`` with the same tail as ``of``: a run, its own session and message share theirs."""
-    return f"{kind.value}_{of[4:]}"
+    return kind + of[3:]
 
 
 def is_id(kind: Kind, text: str) -> bool:

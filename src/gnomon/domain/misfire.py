@@ -13,6 +13,7 @@ from gnomon.domain.occurrence import Disposition, Reason
 from gnomon.domain.schedule import CatchUp, Overlap
 
 GRACE_SECONDS = (60, 3_600)  # SCH-14: half the distance to the next slot, but within these
+_GRACE_US = (GRACE_SECONDS[0] * SECOND, GRACE_SECONDS[1] * SECOND)
 ON_TIME_SECONDS = 60  # with catch_up none, a slot this late still counts as on time: two ticks
 
 
@@ -82,8 +83,9 @@ def grace_micros(nominal: int, following: int | None, misfire_grace_seconds: int
     """How late a slot may be claimed and still fire: as set, or half the distance to the next slot within bounds."""
     if misfire_grace_seconds is not None:
         return misfire_grace_seconds * SECOND
-    low, high = GRACE_SECONDS[0] * SECOND, GRACE_SECONDS[1] * SECOND
-    return high if following is None else min(high, max(low, (following - nominal) // 2))
+    low, high = _GRACE_US
+    half = high if following is None else (following - nominal) // 2
+    return low if half < low else min(half, high)
 
 
 def decide(due: Due) -> Decision:

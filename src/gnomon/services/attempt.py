@@ -109,12 +109,5 @@ class Attempts:
         usage: Usage | None = None,
         error: RunError | None = None,
     ) -> Ending:
-        return Ending(
-            grant=work.grant,
-            owner=self._process_id,
-            status=status,
-            output=output,
-            usage=usage or work.usage,
-            error=error,
-            duration_seconds=max(0.0, self._clock.monotonic() - work.started_at),
-        )
+        seconds = max(0.0, self._clock.monotonic() - work.started_at)
+        return Ending(work.grant, self._process_id, status, output, usage or work.usage, error, seconds)

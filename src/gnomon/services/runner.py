@@ -111,13 +111,11 @@ class Runner:
         failpoints.reach("open.granted")
         loop, now = asyncio.get_running_loop(), self._clock.monotonic()
         self._renewal.hold_all(grants, lambda run_id: loop.call_soon_threadsafe(self._give_up, run_id))
-        for grant in grants:
-            work = Work(grant, now)
-            if grant.run_id in self._works:  # under an older fence, and on its way out
-                self._give_places_back(1)
-            self._works[grant.run_id] = work
-            self._works.deadlines.add(now + grant.timeout_seconds, work)
-            work.task = loop.create_task(self._work(work), name=grant.run_id)
+        works = [Work(grant, now) for grant in grants]
+        if replaced := self._works.put_in(works):
+            self._give_places_back(replaced)
+        for work in works:
+            work.task = loop.create_task(self._work(work), name=work.grant.run_id)
         self._idle.clear()
 
     async def tick(self) -> float | None:
@@ -268,17 +266,18 @@ class Runner:
         elif not work.begun:  # its first step will never come, so nobody else ends it
             self._finish(work, self._attempts.stopped(work))
         else:
-            self._works.deadlines.add(self._clock.monotonic() + self._grace, work, hard=True)
+            self._works.deadlines.add(self._clock.monotonic() + self._grace, [work], hard=True)
         assert work.task is not None
         work.task.cancel()
 
     def _expire(self) -> None:
-        for deadline in self._works.deadlines.passed(self._clock.monotonic()):
-            if deadline.hard:
-                _log.error("target_ignores_its_cancel", run_id=deadline.work.grant.run_id)
-                self._finish(deadline.work, self._attempts.stopped(deadline.work))
-            else:
-                self._stop(deadline.work, Stopping.TIMEOUT)
+        for _, _, works, hard in self._works.deadlines.passed(self._clock.monotonic()):
+            for work in works:
+                if hard:
+                    _log.error("target_ignores_its_cancel", run_id=work.grant.run_id)
+                    self._finish(work, self._attempts.stopped(work))
+                else:
+                    self._stop(work, Stopping.TIMEOUT)
 
     def _aside(self, writing: Coroutine[None, None, None]) -> None:
         closer = asyncio.get_running_loop().create_task(writing)

@@ -26,6 +26,7 @@ from gnomon.stores.run_rows import NewRun
 ACTOR = slot_rows.ACTOR
 # Looked up instead of called: this is done for each slot of each batch.
 _OVERLAPS = {overlap.value: overlap for overlap in Overlap}
+_ALLOW, _FIXED = Overlap.ALLOW.value, SessionMode.FIXED.value
 _CATCH_UPS = {catch_up.value: catch_up for catch_up in CatchUp}
 
 
@@ -146,18 +147,18 @@ def _set_aside(due: slots.Due, error: str) -> Plan:
 def _seen(due: slots.Due, walk: Compiled) -> Due:
     max_runs = due.max_runs
     return Due(
-        walk=walk,
-        next_fire_at=due.next_fire_at,
-        now=due.now,
-        starts_at=due.starts_at,
-        ends_at=due.ends_at,
-        runs_left=None if max_runs is None else max_runs - due.run_count,
-        in_flight=due.in_flight_run_id is not None,
-        waiting=due.waiting_run_id is not None,
-        recorded_until=due.recorded_until,
-        overlap=_OVERLAPS[due.overlap],
-        catch_up=_CATCH_UPS[due.catch_up],
-        misfire_grace_seconds=due.misfire_grace_seconds,
+        walk,
+        due.next_fire_at,
+        due.now,
+        due.starts_at,
+        due.ends_at,
+        None if max_runs is None else max_runs - due.run_count,
+        due.in_flight_run_id is not None,
+        due.waiting_run_id is not None,
+        due.recorded_until,
+        _OVERLAPS[due.overlap],
+        _CATCH_UPS[due.catch_up],
+        due.misfire_grace_seconds,
     )
 
 
@@ -203,28 +204,28 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
     if waits or scheduled_for > due.now:
         owner = None
     session_id = sibling(Kind.SESSION, run_id)
-    if due.session_mode == SessionMode.FIXED and due.session_id is not None:
+    if due.session_mode == _FIXED and due.session_id is not None:
         session_id = due.session_id
     fence = due.fence + 1 if owner is not None else 0
-    run = NewRun(
-        id=run_id,
-        trigger=Trigger.SCHEDULE,
-        priority=SCHEDULED,
-        target_kind=due.target_kind,
-        target_id=due.target_id,
-        schedule_id=due.id,
-        revision=due.revision,
-        nominal_fire_at=slot.nominal,
-        session_id=session_id,
-        query=slot_rows.resolved(due.query, due, slot, holidays),
-        scheduled_for=scheduled_for,
-        claimable_at=None if waits else scheduled_for,
-        lease_seconds=due.lease_seconds,
-        waits_for=due.in_flight_run_id if waits else None,
-        parallel=due.overlap == Overlap.ALLOW,
-        owner=owner,
-        claim_id=claim_id if owner is not None else None,
-        fence=fence,
+    run = NewRun(  # by place: by name it takes twice as long, and is done for each slot
+        run_id,
+        Trigger.SCHEDULE,
+        SCHEDULED,
+        due.target_kind,
+        due.target_id,
+        due.id,
+        due.revision,
+        slot.nominal,
+        session_id,
+        slot_rows.resolved(due.query, due, slot, holidays),
+        scheduled_for,
+        None if waits else scheduled_for,
+        due.lease_seconds,
+        due.in_flight_run_id if waits else None,
+        due.overlap == _ALLOW,
+        owner,
+        claim_id if owner is not None else None,
+        fence,
         dedup_key=slot_rows.dedup_key(due, slot),
     )
     advance = slot_rows.advance(
@@ -236,12 +237,12 @@ def _fired(  # noqa: PLR0917 - the parts of one decision, taken apart once
         int(owner is not None),
     )
     return Plan(
-        schedule_id=due.id,
-        entry=slot_rows.entry(due, slot, run_id, session_id),
-        run=run,
-        taken=None if owner is None else Taken(due, run, verdict),
-        advance=advance,
-        audit=slot_rows.entries(due, slot, run),
-        cancel_run_id=due.in_flight_run_id if slot.start is Start.CANCEL_RUNNING else None,
-        stop=stop,
+        due.id,
+        slot_rows.entry(due, slot, run_id, session_id),
+        run,
+        None if owner is None else Taken(due, run, verdict),
+        advance,
+        slot_rows.entries(due, slot, run),
+        due.in_flight_run_id if slot.start is Start.CANCEL_RUNNING else None,
+        stop,
     )

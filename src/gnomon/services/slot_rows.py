@@ -23,6 +23,7 @@ from gnomon.stores.slots import Advance, Due, Entry
 
 ACTOR = "dispatcher"
 # Looked up instead of called: this is done for each slot.
+_FIXED = SessionMode.FIXED.value
 _ON_LOSTS = {on_lost.value: on_lost for on_lost in OnLost}
 _policy = lru_cache(maxsize=1_000)(RetryPolicy)
 
@@ -128,22 +129,22 @@ def grant(due: Due, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
     """The grant of a run that is born claimed."""
     assert verdict.resolved is not None  # a slot fires only where the gates found its target
     return Grant(
-        run_id=run.id,
-        trigger=Trigger.SCHEDULE,
-        resolved=verdict.resolved,
-        schedule_id=run.schedule_id,
-        nominal_fire_at=run.nominal_fire_at,
-        session_id=run.session_id,
-        continues_session=due.session_mode == SessionMode.FIXED,
-        query=run.query,
-        fence=run.fence,
-        attempt=1,
-        lease_seconds=run.lease_seconds,
-        timeout_seconds=due.timeout_seconds,
-        retry=_policy(due.max_attempts, due.backoff_seconds, due.backoff_max_seconds),
-        on_lost=_ON_LOSTS[due.on_lost],
-        dedup_key=run.dedup_key,
-        trace_id=trace_id(run.id),
+        run.id,
+        Trigger.SCHEDULE,
+        verdict.resolved,
+        run.schedule_id,
+        run.nominal_fire_at,
+        run.session_id,
+        due.session_mode == _FIXED,
+        run.query,
+        run.fence,
+        1,
+        run.lease_seconds,
+        due.timeout_seconds,
+        _policy(due.max_attempts, due.backoff_seconds, due.backoff_max_seconds),
+        _ON_LOSTS[due.on_lost],
+        run.dedup_key,
+        trace_id(run.id),
         half_done=False,
         parallel=run.parallel,
         taken_at=taken_at,

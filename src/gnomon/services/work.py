@@ -45,44 +45,51 @@ class Work:
 
 
 class Deadline(NamedTuple):
-    """An instant (monotonic) at which a run is stopped; ``hard`` ends the wait for a target that ignores its cancel.
+    """An instant (monotonic) at which runs are stopped; ``hard`` ends the wait for a target that ignores its cancel.
 
     ``number`` keeps those of one instant in their order, and the heap from comparing what can't be compared.
     """
 
     at: float
     number: int
-    work: Work
+    works: list[Work]
     hard: bool
+
+    @property
+    def left(self) -> list[Work]:
+        """Those that have not ended."""
+        return [work for work in self.works if not work.ended]
 
 
 class Deadlines:
-    """The deadlines of all runs in work, the nearest first."""
+    """The deadlines of all runs in work, the nearest first; one for those of a batch that share it."""
 
     def __init__(self) -> None:
         self._heap: list[Deadline] = []
         self._numbers = itertools.count()
-        self._over = 0
+        self._watched = self._over = 0
 
-    def add(self, at: float, work: Work, *, hard: bool = False) -> None:
-        """Watch over ``work``."""
-        heapq.heappush(self._heap, Deadline(at, next(self._numbers), work, hard))
+    def add(self, at: float, works: list[Work], *, hard: bool = False) -> None:
+        """Watch over ``works``."""
+        heapq.heappush(self._heap, Deadline(at, next(self._numbers), works, hard))
+        self._watched += len(works)
 
     def over(self, count: int) -> None:
         """So many runs are over: their deadlines lie there until they come, or until most of them are such."""
         self._over += count
-        if self._over > _MANY and 2 * self._over > len(self._heap):
-            self._heap = [deadline for deadline in self._heap if not deadline.work.ended]
+        if self._over > _MANY and 2 * self._over > self._watched:
+            self._heap = [deadline._replace(works=left) for deadline in self._heap if (left := deadline.left)]
             heapq.heapify(self._heap)
-            self._over = 0
+            self._watched, self._over = sum(len(deadline.works) for deadline in self._heap), 0
 
     def passed(self, now: float) -> list[Deadline]:
-        """The deadlines that have come; those of runs that are over are dropped on the way."""
+        """The deadlines that have come, with the runs that have not ended; those of which all have are dropped."""
         found = []
-        while self._heap and (self._heap[0].at <= now or self._heap[0].work.ended):
+        while self._heap and (self._heap[0].at <= now or not self._heap[0].left):
             deadline = heapq.heappop(self._heap)
-            if not deadline.work.ended:
-                found.append(deadline)
+            self._watched -= len(deadline.works)
+            if left := deadline.left:
+                found.append(deadline._replace(works=left))
         return found
 
     def nearest(self) -> float | None:
@@ -96,6 +103,19 @@ class Works(dict[str, Work]):
     def __init__(self) -> None:
         super().__init__()
         self.deadlines = Deadlines()
+
+    def put_in(self, works: Iterable[Work]) -> int:
+        """These begin now; how many took the place of one under an older fence, which is on its way out."""
+        replaced = 0
+        alike: dict[int, list[Work]] = {}
+        for work in works:
+            grant = work.grant
+            replaced += grant.run_id in self
+            self[grant.run_id] = work
+            alike.setdefault(grant.timeout_seconds, []).append(work)
+        for seconds, those in alike.items():
+            self.deadlines.add(those[0].started_at + seconds, those)
+        return replaced
 
     def of(self, grants: Iterable[Grant]) -> list[Work]:
         """The work under each of these grants, where it is still there: a run may be back under another one."""

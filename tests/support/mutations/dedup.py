@@ -39,8 +39,8 @@ MUTANTS = (
     Mutant(
         "a run without a declared key has its slot for one",
         "services/invoking.py",
-        "dedup_key=dedup.of_run(grant.dedup_key, grant.schedule_id, nominal),",
-        "dedup_key=grant.dedup_key,",
+        "            dedup.of_run(grant.dedup_key, grant.schedule_id, nominal),",
+        "            grant.dedup_key,",
         _KEYS + "test_a_schedule_without_a_key_gives_each_run_its_slot",
     ),
     Mutant(

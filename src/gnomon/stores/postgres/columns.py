@@ -57,6 +57,11 @@ def _texts(column: Sequence[str | None], after: str, null: str) -> str | None:
 
 
 def _numbers(written: Callable[[Any], str], column: Sequence[Any]) -> str:
+    first = column[0]
+    if (
+        first == column[-1] and first is not None and column.count(first) == len(column)
+    ):  # as most of a batch are
+        return f"{{{','.join([written(first)] * len(column))}}}"
     if None in column:
         return f"{{{','.join(['NULL' if value is None else written(value) for value in column])}}}"
     return f"{{{','.join(map(written, column))}}}"

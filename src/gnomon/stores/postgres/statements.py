@@ -78,9 +78,11 @@ class SetStatement:
 
         ``of`` are the guard's ids of a part that is guarded, one for each row.
         """
-        given = [row if isinstance(row, tuple) else self._values(row) for row in rows]
+        given: list[Any] = list(rows)
         if not given:
             return None
+        if not isinstance(given[0], tuple):
+            given = [self._values(row) for row in given]
         if self._in_order and part is not Part.GUARDED:
             given.sort(key=itemgetter(0))
         columns = list(zip(*given, strict=True))
