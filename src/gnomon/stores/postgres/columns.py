@@ -48,20 +48,24 @@ def unpacked(kind: str, column: str, after: str, null: str) -> str:
 
 def _texts(column: Sequence[str | None], after: str, null: str) -> str | None:
     """``None`` where a text has one of the marks in it."""
-    if None in column:
+    try:
+        packed = after.join(column) + after  # type: ignore[arg-type]  # not where one is None
+    except TypeError:
         if null in column:
             return None
-        column = [null if value is None else value for value in column]
-    packed = after.join([*column, ""])  # type: ignore[list-item]  # no None is left
+        packed = after.join([null if value is None else value for value in column]) + after
     return packed if packed.count(after) == len(column) else None
 
 
 def _numbers(written: Callable[[Any], str], column: Sequence[Any]) -> str:
     first = column[0]
-    if (
-        first == column[-1] and first is not None and column.count(first) == len(column)
-    ):  # as most of a batch are
-        return f"{{{','.join([written(first)] * len(column))}}}"
-    if None in column:
-        return f"{{{','.join(['NULL' if value is None else written(value) for value in column])}}}"
-    return f"{{{','.join(map(written, column))}}}"
+    if first == column[-1] and column.count(first) == len(column):  # as most of a batch are
+        return f"{{{','.join([_number(written, first)] * len(column))}}}"
+    try:
+        return f"{{{','.join(map(written, column))}}}"
+    except TypeError:
+        return f"{{{','.join([_number(written, value) for value in column])}}}"
+
+
+def _number(written: Callable[[Any], str], value: Any) -> str:
+    return "NULL" if value is None else written(value)
