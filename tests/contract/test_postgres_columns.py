@@ -59,6 +59,13 @@ def test_the_server_reads_what_was_given(
     )
 
 
+@pytest.mark.parametrize("column", [("\x1e",), ("\x1e", "a"), ("\x1e", None), ("\x1f\x1e1", "\x1e1")])
+def test_a_text_that_is_a_mark_itself_is_a_text(postgres_url: str, column: tuple[str | None, ...]) -> None:
+    packed = pack(["text"], [column])
+    text = f"SELECT * FROM unnest({unpacked('text', '$1', '$2', '$3')})"
+    assert asked(postgres_url, text, *packed.columns, packed.after, packed.null) == [(one,) for one in column]
+
+
 def test_what_no_number_is_is_refused() -> None:
     with pytest.raises(TypeError):
         pack(["int"], [["7"]])

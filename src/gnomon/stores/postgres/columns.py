@@ -47,14 +47,14 @@ def unpacked(kind: str, column: str, after: str, null: str) -> str:
 
 
 def _texts(column: Sequence[str | None], after: str, null: str) -> str | None:
-    """``None`` where a text has one of the marks in it."""
+    """``None`` where a text has one of the marks in it: one that is the mark itself would be read as NULL."""
+    missing = 0
     try:
         packed = after.join(column) + after  # type: ignore[arg-type]  # not where one is None
     except TypeError:
-        if null in column:
-            return None
+        missing = column.count(None)
         packed = after.join([null if value is None else value for value in column]) + after
-    return packed if packed.count(after) == len(column) else None
+    return packed if packed.count(after) == len(column) and packed.count(null) == missing else None
 
 
 def _numbers(written: Callable[[Any], str], column: Sequence[Any]) -> str:
