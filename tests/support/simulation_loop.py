@@ -121,11 +121,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _bury(self) -> None:
         """Close every coroutine that is left, so that nothing of it runs when it is collected."""
         self.closing = True
-        for task in self._tasks:
-            if not task.done():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                with suppress(BaseException):
-                    task.get_coro().close()
+        while self._tasks:  # a ``finally`` that runs here may begin more of them
+            left, self._tasks = self._tasks, []
+            for task in left:
+                if not task.done():
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    with suppress(BaseException):
+                        task.get_coro().close()
 
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
