@@ -14,15 +14,17 @@ from support.processes import until
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 ROOM = {"GNOMON_CONCURRENCY": "50"}
 MORE = """INSERT INTO schedules ({columns}) SELECT {values} FROM schedules AS s, (
-    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {many}) SELECT i FROM n) AS numbers"""
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {many}) SELECT i FROM n) AS numbers
+    WHERE s.id = '{first}'"""
 
 
 def multiply(world: World, many: int) -> None:
     """So many more schedules like the one that is there, due at the same instant."""
-    [first] = world.store.query("SELECT * FROM schedules")
+    first = world.schedules[-1]
+    [row] = world.store.query(f"SELECT * FROM schedules WHERE id = '{first}'")
     own = {"id": "'sch_00000000000000' || (100000 + i)", "name": "'crowd ' || i"}
-    columns, values = ", ".join(first), ", ".join(own.get(name, f"s.{name}") for name in first)
-    world.store.query(MORE.format(columns=columns, values=values, many=many))
+    columns, values = ", ".join(row), ", ".join(own.get(name, f"s.{name}") for name in row)
+    world.store.query(MORE.format(columns=columns, values=values, many=many, first=first))
     world.schedules += [f"sch_00000000000000{100_000 + number}" for number in range(1, many + 1)]
 
 
@@ -38,7 +40,7 @@ def test_a_crowd_of_processes_doubles_and_loses_nothing_however_many_are_killed(
     processes, schedules, kills = (8, 10_000, 4) if long else (3, 600, 1)
     world.heartbeat_timeout = 15.0  # so many processes on two cores: a beat may come late
     [door] = world.start("", **ROOM)
-    world.furnish(count=1, slots=1, query="0.3", overlap="skip", on_lost="fail")
+    world.furnish(count=1, slots=1, ahead=3.0, query="0.3", overlap="skip", on_lost="fail")
     multiply(world, schedules - 1)
     for _ in range(
         processes - 1

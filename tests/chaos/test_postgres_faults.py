@@ -99,7 +99,7 @@ def test_a_locked_row_holds_up_nobody_else_and_shortens_no_lease(world: World) -
     """PG8, DSP-3: a stranger's transaction holds a schedule past its slot; others are on time, its own lease is whole."""
     world.start("", "")
     world.furnish(count=8, slots=1, query="0.3")
-    locked = world.schedules[0]
+    locked = world.schedules[-1]
     assert isinstance(world.store, PostgresStore)
     with world.store.locked("schedules", locked):
         world.pause(LOCKED_SECONDS)

@@ -16,7 +16,7 @@ from typing import Any, Self
 import pytest
 
 from gnomon.adapters.clock import SystemClock
-from support.chaos_stores import Store
+from support.chaos_stores import Store, read_journal
 from support.chaos_target import PLANS, RECORDER
 from support.processes import until
 from support.product import Running
@@ -34,6 +34,7 @@ QUICK = {
 }
 PAST_THE_TIMEOUT = HEARTBEAT_TIMEOUT + SWEEP + 1.2
 SETTLED_SECONDS = 60.0
+LATER_SECONDS = 2.0
 KOLKATA = timedelta(hours=5, minutes=30)  # its offset never changes
 
 
@@ -110,32 +111,49 @@ class World:
     def furnish(
         self, count: int = 10, slots: int = 3, every: float = 1.5, ahead: float = 1.6, **fixed: Any
     ) -> None:
-        """An agent and ``count`` schedules, whose slots begin ``ahead`` from now; through a process that has a key."""
+        """An agent and ``count`` schedules, whose slots begin ``ahead`` from now; through a process that has a key.
+
+        However slow the machine is, so many are there before their first slot. Others, that came too late for theirs,
+        stay beside them.
+        """
         door = next(each for each in self.living if each.started.get("key"))
         agent = {"slug": "ear", "runtime": {"kind": "python", "path": "recorder:hear"}}
         status, answer = door.ask("/v1/agents", method="POST", body=agent)
         assert status == 201, answer
-        first = self.clock.now() + timedelta(seconds=ahead)
-        moments = [first + timedelta(seconds=every * number) for number in range(slots)]
-        self.last_slot = moments[-1]
-        for number in range(count):
-            written = self._definition(number, answer["id"], moments) | fixed
-            status, made = door.ask("/v1/schedules", method="POST", body=written)
-            assert status == 201, made
-            self.schedules.append(made["id"])
+        wanted = [self._definition(answer["id"]) | fixed for _ in range(count)]
+        while True:
+            first = (self.clock.now() + timedelta(seconds=ahead)).replace(microsecond=0)
+            moments = [first + timedelta(seconds=every * number) for number in range(slots)]
+            self.last_slot = moments[-1]
+            if self._write(door, wanted, moments):
+                return
+            ahead += LATER_SECONDS
 
-    def _definition(self, number: int, agent: str, moments: list[datetime]) -> dict[str, Any]:
+    def _write(self, door: Running, wanted: list[dict[str, Any]], moments: list[datetime]) -> bool:
+        """Make the schedules in one transaction; whether all of them were there before the first of their moments."""
+        cadence = {
+            "unit": "day",
+            "every": 1,
+            "zone": "Asia/Kolkata",
+            "at": sorted({f"{moment + KOLKATA:%H:%M:%S}" for moment in moments}),
+        }
+        named = [
+            {"name": f"schedule {len(self.schedules) + number}", **each} for number, each in enumerate(wanted)
+        ]
+        document = {"schedules": [each | {"cadence": cadence} for each in named]}
+        status, answer = door.ask("/v1/apply", method="POST", body=document)
+        assert status == 200, answer
+        made = {each["id"] for each in answer["items"]}
+        self.schedules += sorted(made)
+        first = round(moments[0].timestamp() * 1_000_000)
+        journal = read_journal(self.store)
+        return made <= {each["subject"] for each in journal if each["new"].get("next_fire_at") == first}
+
+    def _definition(self, agent: str) -> dict[str, Any]:
         plan = self.rng.choice(PLANS)
         return {
-            "name": f"schedule {number}",
             "target": {"kind": "agent", "id": agent},
             "query": plan,
-            "cadence": {
-                "unit": "day",
-                "every": 1,
-                "zone": "Asia/Kolkata",
-                "at": sorted({f"{moment + KOLKATA:%H:%M:%S}" for moment in moments}),
-            },
             "overlap": self.rng.choice(("skip", "skip", "queue_one", "cancel_running", "allow")),
             "on_lost": self.rng.choice(("fail", "resume")),
             "timeout_seconds": 1 if plan == "hang" else 20,
