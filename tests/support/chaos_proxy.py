@@ -37,6 +37,7 @@ class FaultProxy:
         self._loop = asyncio.new_event_loop()
         self._changed = asyncio.Event()
         self._open: set[asyncio.StreamWriter] = set()
+        self._over = False
         self._thread = threading.Thread(target=self._run, name="fault-proxy", daemon=True)
         self._listening = threading.Event()
         self.port = 0
@@ -82,28 +83,37 @@ class FaultProxy:
         self.port = server.sockets[0].getsockname()[1]
         self._listening.set()
         self._loop.run_forever()
-        server.close()
-        for writer in self._open:
-            writer.transport.abort()
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.run_until_complete(asyncio.sleep(0.01))
+        self._loop.run_until_complete(self._end(server))
         self._loop.close()
 
+    async def _end(self, server: asyncio.Server) -> None:
+        """Let go of every connection, also of those that are only just being made."""
+        for (
+            listening
+        ) in server.sockets:  # a server that is closed drops what it has accepted, and leaves it open
+            self._loop.remove_reader(listening)
+        self._over = True
+        self._turn(Mode.PASS)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for writer in self._open:
+                writer.transport.abort()
+            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+        server.close()
+        await asyncio.sleep(0)  # the sockets themselves are closed a step later
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        made = [writer]
         try:
             back_reader, back = await asyncio.open_connection(*self._target)
+            made.append(back)
+            self._open.update(made)
+            if not self._over:
+                line = _Line(self, writer, back)
+                await asyncio.gather(line.up(reader), line.down(back_reader))
         except OSError:
-            writer.close()
-            return
-        self._open |= {writer, back}
-        line = _Line(self, writer, back)
-        try:
-            await asyncio.gather(line.up(reader), line.down(back_reader))
-        except (OSError, asyncio.CancelledError):
             pass
         finally:
-            for each in (writer, back):
+            for each in made:
                 self._open.discard(each)
                 each.close()
 
