@@ -215,6 +215,33 @@ async def test_queue_one_waits_for_the_run_in_flight(house: House) -> None:
     assert {r["status"] for r in await house.rows("SELECT status FROM runs")} == {"succeeded"}
 
 
+async def test_whoever_waited_is_not_left_to_the_next_look(house: House) -> None:
+    """DSP-8: the end of the run in flight rings for the one that waits for it; an end that nobody waits for is silent."""
+    hold = house.runtime.hangs()
+    await an_agent(house.database)
+    await a_schedule(
+        house.database,
+        EVERY_FIVE,
+        next_fire_at=START,
+        anchor=START - timedelta(hours=5),
+        timeout_seconds=3600,
+        overlap="queue_one",
+    )
+    await house.dispatch()
+    await hold.started.wait()
+    await house.elapse(300)
+    await house.dispatch()
+    before = house.signal.version
+    hold.release("done")
+    await house.idle()
+    assert house.signal.version > before
+    await house.claim()
+    silent = house.signal.version
+    await house.idle()
+    assert {r["status"] for r in await house.rows("SELECT status FROM runs")} == {"succeeded"}
+    assert house.signal.version == silent
+
+
 async def test_cancel_running_stops_the_old_run_first(house: House) -> None:
     """DSP-8."""
     hold = house.runtime.hangs()

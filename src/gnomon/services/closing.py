@@ -102,8 +102,9 @@ class Closing:
         """Write a batch, come what may; the runs whose ending landed. ``doubtful``: it may have landed before."""
         for pause in (*RETRY_SECONDS, None):
             work = partial(close_in_doubt if doubtful else close, endings=endings)
+            plain = not doubtful and all(ending.is_plain for ending in endings)
             try:
-                return await self._write_once(work, endings)
+                return await self._write_once(work, endings, plain=plain)
             except Unavailable as error:
                 doubtful = True
                 if error.code == "stopping" or pause is None:
@@ -119,12 +120,15 @@ class Closing:
         return frozenset().union(*one_by_one)
 
     async def _write_once(
-        self, work: Callable[[Tx], Awaitable[Landed]], endings: list[Ending]
+        self, work: Callable[[Tx], Awaitable[Landed]], endings: list[Ending], *, plain: bool = False
     ) -> frozenset[str]:
         landed = (await failpoints.through("close", self._database.write_guarded, work)).ids
         left = [ending for ending in endings if ending.grant.run_id not in landed]
         if left:
             landed |= (await self._database.write_guarded(partial(close_or_tell, endings=left))).ids
+        in_full = left if plain else endings
+        if any(not ending.grant.parallel for ending in in_full):  # whoever waited for one of them may begin
+            self._wakeup.notify()
         return landed
 
     async def _release_alone(self, ending: Ending) -> frozenset[str]:
