@@ -55,8 +55,9 @@ def fail_over_under_load(pair: Pair, folder: Path, name: str, after_calls: int) 
         by_hand = some_schedules(first, 60)
         acknowledged = [a_run_now(first, each) for each in by_hand[:30]]
         until(lambda: len(heard(folder)) >= after_calls, "calls", 60)
-        pair.fail_over()
+        pair.lose_primary()
         assert len(heard(folder)) < FIELD, "work was under way"
+        pair.promote()
         acknowledged += [a_run_now(second, each) for each in by_hand[30:45]]
         for product in (first, second):
             until(lambda each=product: readiness(each)[0] == 200, "well again by itself", 60)  # type: ignore[misc]

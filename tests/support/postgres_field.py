@@ -6,6 +6,8 @@ from typing import Any
 
 import asyncpg
 
+from gnomon.adapters.clock import SystemClock
+from gnomon.domain.instants import rfc3339
 from support.postgres_life import ask, product_on
 from support.processes import RECORDER
 
@@ -13,9 +15,9 @@ _COLUMNS = """SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
 WHERE attrelid = 'gnomon.schedules'::regclass AND attnum > 0 AND NOT attisdropped AND attname <> 'id'"""
 _COPIES = """INSERT INTO gnomon.schedules (id, {columns})
 SELECT 'sch_' || lpad(n::text, 20, '0'), {columns} FROM gnomon.schedules, generate_series(1, {count}) AS n"""
-# the last slot of the rule, a moment ago, of schedules that were made after the one before
-_DUE = """UPDATE gnomon.schedules SET next_fire_at = slot, created_at = slot - 60000000, updated_at = slot - 60000000
-FROM (SELECT gnomon.now_us() / 300000000 * 300000000 AS slot) AS last"""
+# the first slot of the rule, a moment ago; the next one comes tomorrow, however long a test takes
+_DUE = """UPDATE gnomon.schedules
+SET next_fire_at = anchor_at, created_at = anchor_at - 60000000, updated_at = anchor_at - 60000000"""
 
 
 def a_field(url: str, folder: Path, count: int, *, query: str = "0") -> str:
@@ -24,6 +26,7 @@ def a_field(url: str, folder: Path, count: int, *, query: str = "0") -> str:
     Returns a key that may do everything.
     """
     (folder / "recorder.py").write_text(RECORDER)
+    slot = SystemClock().now().replace(second=0, microsecond=0)
     with product_on(url, folder) as product:
         body: dict[str, Any] = {
             "slug": "recorder",
@@ -34,7 +37,7 @@ def a_field(url: str, folder: Path, count: int, *, query: str = "0") -> str:
         body = {
             "name": "of the field",
             "target": {"kind": "agent", "id": "recorder"},
-            "cadence": {"unit": "minute", "every": 5, "anchor": "2026-01-01T00:00:00Z"},
+            "cadence": {"unit": "hour", "every": 24, "anchor": rfc3339(slot)},
             "query": query,
             "misfire_grace_seconds": 3_600,
         }

@@ -15,7 +15,7 @@ STANDBY = "standby"
 
 
 class Pair:
-    """Two servers; ``fail_over`` kills one and makes the other the primary."""
+    """Two servers, of which one follows the other and can take its place."""
 
     def __init__(self, primary: PostgresServer, standby: PostgresServer) -> None:
         self.primary = primary
@@ -37,9 +37,12 @@ class Pair:
         synchronous = "SELECT sync_state FROM pg_stat_replication"
         until(lambda: ask(self.primary.url, synchronous) == [("sync",)], "the standby is synchronous")
 
-    def fail_over(self) -> None:
-        """Kill the primary as a power cut would, and promote the standby."""
+    def lose_primary(self) -> None:
+        """Kill it as a power cut would."""
         self.primary.stop(at_once=True)
+
+    def promote(self) -> None:
+        """The standby is the primary from now on."""
         assert ask(self.standby.url, "SELECT pg_promote(true, 30)") == [(True,)]
 
 
