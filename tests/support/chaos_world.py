@@ -76,7 +76,7 @@ class World:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for each in self.living:
-            os.kill(each.process.pid, signal.SIGCONT)
+            each.process.send_signal(signal.SIGCONT)  # unless it has ended
             each.end()
         self.store.close()
 

@@ -23,7 +23,7 @@ OPTIONS: Mapping[str, str] = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
-    "max_connections": "50",
+    "max_connections": "100",  # eight processes of the product hold up to 64
 }
 T = TypeVar("T")
 SCHEMA = "contract"
