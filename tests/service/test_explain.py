@@ -63,6 +63,7 @@ async def test_a_skip_a_miss_and_a_range(desk: Desk) -> None:
     await desk.house.dispatch()
     missed = await desk.verdict(made, START + 7 * HOUR)
     assert missed.verdict is Verdict.MISSED
+    assert "its turn came at 2026-11-29T16:45:00Z, after its grace" in missed.sentence
     for hours in (3, 4, 5, 6):
         inside = await desk.verdict(made, START + hours * HOUR)
         assert inside.verdict is Verdict.COALESCED
@@ -92,6 +93,7 @@ async def test_a_pause_is_named_with_who_and_why(desk: Desk) -> None:
     made = await desk.make(HOURLY)
     desk.house.clock.set(START + timedelta(minutes=90))
     await desk.pausing.pause(made.id, "bo", reason="holiday")
+    assert "paused (by bo: holiday)" in (await desk.verdict(made, START + 3 * HOUR)).sentence
     desk.house.clock.set(START + timedelta(minutes=210))
     await desk.pausing.resume(made.id, "cy")
     await tick(desk, START + 4 * HOUR + SECOND)

@@ -62,6 +62,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 _HOST = re.compile(r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*\.?")
 _LAST_LABEL_IS_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?")
+_WAY_OUT = "; a server that is started with GNOMON_ALLOW_PRIVATE_TARGETS=true takes it"
 _PRIVATE_NAMES = re.compile(r"(?:.*\.)?(?:localhost|localdomain|local|internal|home\.arpa)")
 
 
@@ -137,7 +138,9 @@ def _fault_of_host(shown: str, host: str, *, allow_private: bool) -> str | None:
         why = refusal(host, allow_private=allow_private)
     except ValueError:
         return _fault_of_name(shown, host, allow_private=allow_private)
-    return None if why is None else f"{host} is {why}"
+    if why is None:
+        return None
+    return f"{host} is {why}{'' if refusal(host, allow_private=True) else _WAY_OUT}"
 
 
 def _fault_of_name(shown: str, host: str, *, allow_private: bool) -> str | None:
@@ -151,7 +154,7 @@ def _fault_of_name(shown: str, host: str, *, allow_private: bool) -> str | None:
     if name in _METADATA_NAMES:
         return f'"{shown}" is a cloud\'s metadata service'
     if not allow_private and _PRIVATE_NAMES.fullmatch(name):
-        return f'"{shown}" names a private host'
+        return f'"{shown}" names a private host{_WAY_OUT}'
     return None
 
 

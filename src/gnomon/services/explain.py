@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from gnomon.domain import definition as definitions
 from gnomon.domain.instants import from_micros, maybe_instant, rfc3339, to_micros
-from gnomon.domain.occurrence import Disposition, Occurrence
+from gnomon.domain.occurrence import Disposition, Occurrence, Reason
 from gnomon.domain.schedule import Revision, Schedule, ScheduleStatus
 from gnomon.services.schedules import held
 from gnomon.services.timetable import Timetable, Told, timetable
@@ -145,6 +145,8 @@ class _Case:
         if found.disposition is Disposition.FIRED:
             run = f"run {found.run_id}" if found.run_id else "a run whose session was erased"
             sentence = f"The slot fired under revision {found.revision}: {run}."
+        elif found.reason is Reason.MISSED:
+            sentence = f"The slot was missed: its turn came at {rfc3339(found.created_at)}, after its grace."
         else:
             reason = found.reason.value.replace("_", " ") if found.reason else "unknown"
             sentence = f"The slot was {found.disposition}: {reason}. Recorded at {rfc3339(found.created_at)}."
@@ -177,7 +179,10 @@ class _Case:
         if schedule.status is not ScheduleStatus.ACTIVE:
             detail = schedule.status_detail
             until = f" until {rfc3339(detail.until)}" if detail.until else ""
-            sentence += f" It will not fire while the schedule is {schedule.status} (by {detail.by}){until}."
+            why = f": {detail.reason}" if detail.reason else ""
+            sentence += (
+                f" It will not fire while the schedule is {schedule.status} (by {detail.by}{why}){until}."
+            )
         return self._answer(table, Verdict.FUTURE, sentence, revision)
 
     def _stopped(self, table: Timetable, revision: Revision, change: StatusChange, tense: str) -> Explanation:

@@ -196,6 +196,13 @@ def test_the_operator_may_allow_private_hosts_but_no_metadata() -> None:
         assert len(check_url(url, allow_private=True)) == 1
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.0.0.1", "localhost", "224.0.0.1", "169.254.169.254"])
+def test_a_refusal_names_the_setting_exactly_where_it_helps(host: str) -> None:
+    url = f"http://{host}/"
+    helps = check_url(url, allow_private=True) == []
+    assert ("GNOMON_ALLOW_PRIVATE_TARGETS" in check_url(url)[0]) is helps
+
+
 def test_every_fault_of_a_url_is_named_at_once() -> None:
     assert len(check_url("http://me@127.0.0.1:70000/#x")) == 4
 
