@@ -75,8 +75,10 @@ def preview(
 
 
 def read_cadence(text: str, zone: str | None = None) -> Mapping[str, Any]:
-    """What somebody typed as a cadence: JSON, ``@file``, a cron line or an RRULE."""
-    text = read_text(text).strip()
+    """What somebody typed as a cadence: JSON, ``@file``, a cron line, one of cron's nicknames or an RRULE."""
+    from gnomon.domain.crontab import NICKNAMES
+
+    text = NICKNAMES.get(text) or read_text(text).strip()
     if text.startswith("{"):
         try:
             rule = json.loads(text)

@@ -15,7 +15,7 @@ from gnomon.cadence import Cadence, CadenceError, zone_names
 
 TIMEOUT_SECONDS = 86_400  # cron ends nothing, and this is the longest that a run may take
 _SETTING = re.compile(r"""(["']?)([A-Za-z_]\w*)\1\s*=\s*(.*)""", re.ASCII)
-_NICKNAMES = {
+NICKNAMES = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
     "@monthly": "0 0 1 * *",
@@ -129,7 +129,7 @@ def document(entries: tuple[Entry, ...], timeout_seconds: int = TIMEOUT_SECONDS)
             {
                 "name": _free(taken, slug, _name(f"{entry.when} {entry.command}")),
                 "target": {"kind": "agent", "id": slug},
-                "cadence": {"cron": _NICKNAMES.get(entry.when, entry.when), "zone": entry.zone},
+                "cadence": {"cron": NICKNAMES.get(entry.when, entry.when), "zone": entry.zone},
                 "query": entry.stdin,
                 "timeout_seconds": timeout_seconds,
                 "dedup_key": f"{slug}/{{{{now}}}}",
@@ -170,7 +170,7 @@ def _entry(now: Entry, line: str, user: str | None, before: list[Entry]) -> Entr
     if "{{" in stdin:
         raise ValueError("its input holds {{, which a query fills in; put the input into the command")
     try:
-        Cadence.parse({"cron": _NICKNAMES.get(when, when), "zone": now.zone})
+        Cadence.parse({"cron": NICKNAMES.get(when, when), "zone": now.zone})
     except CadenceError as error:
         raise ValueError("; ".join(fault.message for fault in error.faults)) from None
     found = replace(now, when=when, command=command, stdin=stdin)
@@ -188,8 +188,8 @@ def _when(line: str) -> tuple[str, str]:
     nickname, _, rest = line.replace("\t", " ").partition(" ")
     if nickname == "@reboot":
         raise ValueError("a start of the machine is no slot: let the machine's own start run it")
-    if nickname not in _NICKNAMES:
-        raise ValueError(f"{nickname[:60]!r} is no nickname of a time; there are {', '.join(_NICKNAMES)}")
+    if nickname not in NICKNAMES:
+        raise ValueError(f"{nickname[:60]!r} is no nickname of a time; there are {', '.join(NICKNAMES)}")
     return nickname, rest.lstrip()
 
 

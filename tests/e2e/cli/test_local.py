@@ -42,6 +42,13 @@ def test_preview_takes_json_files_and_rrules(tmp_path: Path) -> None:
         assert json.loads(found.stdout)["items"]
 
 
+def test_preview_takes_the_nicknames_of_cron(tmp_path: Path) -> None:
+    """CAD-9: as `gnomon import crontab` does; a nickname is no file that should be there."""
+    found = gnomon("preview", "@daily", "--after", "2026-11-29T00:00:00Z", "--json", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["items"][0]["local_time"] == "2026-11-30T00:00:00"
+
+
 def test_a_cadence_that_can_not_be_is_told_field_by_field(tmp_path: Path) -> None:
     cadence = '{"unit": "day", "every": 999, "at": "25:00", "zone": "Europe/Berln"}'
     told = gnomon("preview", cadence, cwd=tmp_path)
