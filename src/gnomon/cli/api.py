@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from gnomon.cli.command import Exit, Failed, as_problem
-from gnomon.domain.errors import Unavailable, UnusableDatabase
+from gnomon.cli.command import Exit, Failed
 
 if TYPE_CHECKING:
     from gnomon.settings import Settings
@@ -193,15 +192,6 @@ def _in_process(*, create: bool) -> Api:
 
     settings = load()
     logs.configure(level="error", as_json=False)
-    try:
-        return _opened(settings, create=create)
-    except UnusableDatabase:
-        raise
-    except Unavailable as error:
-        raise Failed(as_problem(error), Exit.UNREACHABLE) from error
-
-
-def _opened(settings: "Settings", *, create: bool) -> Api:
     if not create:
         require_database(settings)
     return in_process(settings)

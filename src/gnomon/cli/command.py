@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, NoReturn, ParamSp
 import typer
 
 from gnomon.cli.terminal import Terminal
-from gnomon.domain.errors import GnomonError, Invalid
+from gnomon.domain.errors import GnomonError, Invalid, Unavailable, UnusableDatabase
 
 if TYPE_CHECKING:
     from gnomon.cli.api import Api
@@ -158,7 +158,8 @@ def _guarded(out: Terminal, work: Callable[[], None]) -> None:
     except Failed as error:
         _end(out, error.problem, error.code)
     except GnomonError as error:
-        _end(out, as_problem(error), Exit.FAILED)
+        gone = isinstance(error, Unavailable) and not isinstance(error, UnusableDatabase)
+        _end(out, as_problem(error), Exit.UNREACHABLE if gone else Exit.FAILED)
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None
     except BrokenPipeError:

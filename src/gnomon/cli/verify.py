@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnomon.cli.command import Exit, Failed, as_problem, local
+from gnomon.cli.command import Exit, Failed, local
 from gnomon.cli.terminal import Terminal
 from gnomon.domain.breach import TOLD, Breach
-from gnomon.domain.errors import Unavailable, UnusableDatabase
 
 if TYPE_CHECKING:
     from gnomon.services.verify import Verified
@@ -105,13 +104,8 @@ def verify(
     settings = load(database_url=database_url)
     logs.configure(level="error", as_json=False)
     report = _Report(out, limit)
-    try:
-        with asyncio.Runner() as runner:
-            verified = runner.run(_judge(settings, report))
-    except UnusableDatabase:
-        raise
-    except Unavailable as error:
-        raise Failed(as_problem(error), Exit.UNREACHABLE) from error
+    with asyncio.Runner() as runner:
+        verified = runner.run(_judge(settings, report))
     report.close(verified)
     if not verified.is_clean:
         raise typer.Exit(Exit.FAILED)

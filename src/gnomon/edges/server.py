@@ -21,7 +21,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from gnomon.domain.errors import Unavailable
+from gnomon.domain.errors import Conflict
 from gnomon.edges.sockets import SocketProtocol
 
 _log = structlog.get_logger()
@@ -33,7 +33,7 @@ BACKLOG = 2_048
 MESSAGE_BYTES = 1_048_576  # of a WebSocket's message; a larger one ends its connection with 1009
 
 
-class PortInUse(Unavailable):
+class PortInUse(Conflict):
     """Somebody else listens there, or the address is not this machine's."""
 
     code = "port_in_use"

@@ -153,3 +153,11 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     )
     assert "LOCAL TIME" in found.stdout
     assert found.stderr == ""
+
+
+@pytest.mark.parametrize("words", [("migrate",), ("verify",), ("up",), ("schedules", "list")])
+def test_a_database_that_does_not_answer_ends_with_3(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """CONTRACT, CLI: not reachable, whichever command asks for it."""
+    nobody = "postgresql://nobody@127.0.0.1:1/none"
+    found = gnomon(*words, cwd=tmp_path, GNOMON_DATABASE_URL=nobody, GNOMON_PORT="0")
+    assert (found.returncode, "can't be reached" in found.stderr) == (3, True)

@@ -54,7 +54,7 @@ MEANINGS = {
     "disk_full": "the disk of the database is full; nothing was lost",
     "fence_stale": "the run, task or trigger is over, or was given to somebody else; nothing was changed",
     "forbidden": "this is not allowed",
-    "gone": "the database can't be reached; it is tried again, and nothing was lost",
+    "gone": "the database can't be reached; nothing was lost, and a server tries again by itself",
     "hello_first": "the first frame of a connection is hello",
     "hello_twice": "the connection has said hello already",
     "idempotency_key_in_use": "the first request with this Idempotency-Key is still going on; try again",

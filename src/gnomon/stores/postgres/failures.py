@@ -29,7 +29,7 @@ _AGAIN = frozenset({"40001", "40P01"})
 _FORGOTTEN = frozenset({"26000", "42P05", "0A000"})
 # a trigger of ours, and a number that only the database gives
 _REFUSED = frozenset({"P0001", "428C9"})
-_GONE = "The database can't be reached. It is tried again; nothing was lost."
+_GONE = "The database can't be reached. Nothing was lost; try again once it answers."
 # by SQLSTATE, else by its class: code and sentence
 _UNAVAILABLE: Mapping[str, tuple[str, str]] = {
     "55P03": ("busy", "The database is busy: another transaction holds a lock. Try again."),
@@ -51,7 +51,7 @@ _UNAVAILABLE: Mapping[str, tuple[str, str]] = {
     "3F": ("schema_gone", "The schema is gone from the database."),
     "42P01": ("schema_gone", "A table of ours is gone from the database."),
     "42501": ("forbidden", "The database does not let this user do that."),
-    "57": ("gone", "The database is starting or stopping. It is tried again; nothing was lost."),
+    "57": ("gone", "The database is starting or stopping. Nothing was lost; try again once it answers."),
     "08": ("gone", _GONE),
     "58": ("database_failed", "The database can't read or write its files."),
     "XX": ("database_failed", "The database is damaged or failed inside."),
