@@ -20,6 +20,7 @@ help:                ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
 $(VENV)/run.stamp: pyproject.toml constraints.txt
+	@echo 'Installing what Gnomon needs into $(VENV); that takes a minute, once.' >&2
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) -e . && touch $@
 
