@@ -68,10 +68,9 @@ def read(given: Any) -> Fields:
             (Fault("", f"a cadence has exactly one of unit, cron and rrule; this one {what}"),)
         )
     unit = reader.choice("unit", EVERY_RANGES) if forms == ["unit"] else forms[0]
-    if unit is None:
-        raise CadenceError(tuple(reader.faults))
-    found: Fields = {"unit": Unit(unit), "zone": reader.zone(), "anchor": reader.anchor()}
-    found |= _UNITS[Unit(unit)](reader)
+    found: Fields = {"zone": reader.zone(), "anchor": reader.anchor()}
+    if unit is not None:  # which other fields there are hangs on it
+        found |= {"unit": Unit(unit)} | _UNITS[Unit(unit)](reader)
     if reader.faults:
         raise CadenceError(tuple(reader.faults))
     return found

@@ -45,7 +45,7 @@ _TEXT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class AgentDraft:
-    """An agent as it was written; ``runtime`` is missing only where the form has a fault."""
+    """An agent as far as it could be read: what has a fault has some value, or for ``runtime`` perhaps none."""
 
     slug: str
     name: str
@@ -118,14 +118,12 @@ def slug_of(name: str) -> str | None:
 
 
 def read_runtime(form: Form) -> RuntimeSpec | None:
-    """One of the five runtimes; ``None`` where it has a fault."""
+    """One of the five runtimes as far as it can be read; ``None`` where it is none of them."""
     kind = form.choice("kind", tuple(_RUNTIME_FIELDS), required=True)
     if kind is None:
         return None
-    before = len(form.faults)
     form.only(("kind", *_RUNTIME_FIELDS[kind]))
-    spec = _READERS[kind](form)
-    return spec if len(form.faults) == before else None
+    return _READERS[kind](form)
 
 
 def read_limits(form: Form | None) -> Limits:

@@ -199,6 +199,10 @@ class Form:
             return None
         return value
 
+    def has_fault(self, path: str) -> bool:
+        """Whether something is wrong already with the field of this path from the root, or within it."""
+        return any(f"{fault.field}.".startswith(f"{path}.") for fault in self.faults)
+
     def _typed(self, field: str, kinds: tuple[type, ...], wanted: str, *, required: bool = False) -> Any:
         """The value where its type is exactly one of ``kinds``; a missing or null one reads as ``None``."""
         value = self.given.get(field)
@@ -246,7 +250,9 @@ def merged(current: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, An
 def _kind_of(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
+    if isinstance(value, float):
+        return "a number with a fraction or an exponent"
+    if isinstance(value, int):
         return "a number"
     kinds: dict[type, str] = {str: "text", list: "a list", dict: "an object"}
     return kinds.get(type(value), "null")

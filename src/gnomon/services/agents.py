@@ -180,7 +180,9 @@ class Agents:
         if standing is not None and draft.slug != standing.slug:
             form.fault("slug", "can't be changed: others may know the agent by it")
         if draft.runtime is not None:
-            form.faults += self._check_runtime(draft.runtime)
+            form.faults += [
+                fault for fault in self._check_runtime(draft.runtime) if not form.has_fault(fault.field)
+            ]
         form.finish()
         return draft
 

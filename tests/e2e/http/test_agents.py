@@ -134,6 +134,18 @@ async def test_null_takes_a_field_back_to_its_default_and_objects_are_merged(
     assert agent["limits"] == {"output_bytes": None, "model_calls": 3, "cost": None}
 
 
+async def test_a_fault_in_the_form_of_a_runtime_hides_none_of_its_address(admin: httpx2.AsyncClient) -> None:
+    """OPS-8, TGT-4: every fault at once, and each field's once."""
+    wrong = {"kind": "http", "url": "ftp://x", "headers": {"Host": "a", "A": 5}, "z": 1}
+    refused = await admin.post("/v1/agents", json={"slug": "hook", "runtime": wrong})
+    fields = [fault["field"] for fault in refused.json()["errors"]]
+    assert sorted(fields) == ["runtime.headers.A", "runtime.headers.Host", "runtime.url", "runtime.z"]
+    empty = {"kind": "command", "argv": [], "cwd": "here", "env": {"A-B": "x", "C": 1}}
+    refused = await admin.post("/v1/agents", json={"slug": "hook", "runtime": empty})
+    fields = [fault["field"] for fault in refused.json()["errors"]]
+    assert sorted(fields) == ["runtime.argv", "runtime.cwd", "runtime.env.A-B", "runtime.env.C"]
+
+
 async def test_a_runtime_is_replaced_whole(admin: httpx2.AsyncClient) -> None:
     """What a patch leaves out of it is gone, as with a target or a cadence."""
     url = HTTP["runtime"]["url"]

@@ -132,6 +132,14 @@ def test_all_faults_come_at_once() -> None:
     assert "days[1]: must be one of mon" in str(caught.value)
 
 
+def test_an_unknown_unit_hides_no_fault_of_what_every_cadence_has() -> None:
+    """CAD-11: only the fields that hang on the unit can't be judged without one."""
+    given = {"unit": "fortnight", "every": 0, "zone": "Mars/Olympus", "anchor": "yesterday"}
+    with pytest.raises(CadenceError) as caught:
+        Cadence.parse(given)
+    assert {fault.field for fault in caught.value.faults} == {"unit", "zone", "anchor"}
+
+
 @pytest.mark.parametrize("given", [None, 5, "day", [], [DAY], True])
 def test_only_an_object_is_a_cadence(given: object) -> None:
     assert list(faults(given)) == [""]

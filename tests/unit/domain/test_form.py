@@ -44,6 +44,12 @@ def test_an_integer_is_a_whole_number_in_its_range_and_nothing_like_one(value: A
     assert len(form.faults) == 1
 
 
+def test_a_number_that_is_not_whole_is_not_told_that_it_is_none() -> None:
+    form = Form({"n": 1e9})
+    form.integer("n", 0, 9)
+    assert faults_of(form) == {"n": "must be a whole number, not a number with a fraction or an exponent"}
+
+
 @pytest.mark.parametrize(("value", "read"), [(0, 0.0), (9, 9.0), (0.5, 0.5)])
 def test_a_number_may_be_whole_or_not(value: float, read: float) -> None:
     form = Form({"n": value})
