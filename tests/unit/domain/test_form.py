@@ -50,6 +50,17 @@ def test_a_number_that_is_not_whole_is_not_told_that_it_is_none() -> None:
     assert faults_of(form) == {"n": "must be a whole number, not a number with a fraction or an exponent"}
 
 
+def test_a_form_knows_what_of_it_is_wrong_already() -> None:
+    form = Form({"n": "none", "m": {}})
+    form.integer("n", 0, 9)
+    part = form.part("m")
+    assert part is not None
+    part.fault("k", "is wrong")
+    assert form.has_fault("n")
+    assert form.has_fault("m")
+    assert not form.has_fault("k")
+
+
 @pytest.mark.parametrize(("value", "read"), [(0, 0.0), (9, 9.0), (0.5, 0.5)])
 def test_a_number_may_be_whole_or_not(value: float, read: float) -> None:
     form = Form({"n": value})
