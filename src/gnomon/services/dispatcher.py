@@ -36,7 +36,7 @@ from gnomon.stores.database import Database, Tx, UniqueViolation
 BATCH = 100
 # So many batches come of one look; so many are on their way at a time: while they are being written, in other threads or
 # by a server, the next are read and planned. What was read long ago is likelier to be old when it is written.
-BATCHES, ABREAST = 10, 4
+BATCHES, ABREAST = 8, 4
 ACTOR = "dispatcher"
 # Handing a run over costs half of what the queue does, so a full runner is given a moment; slow targets make a backlog
 # wait no longer than this for each hundred slots.
