@@ -186,7 +186,8 @@ class Dispatcher:
                     part = seen._replace(due=seen.due[first : first + self._batch])
                     while writing and (len(writing) == ABREAST or not self._runner.has_room(len(part.due))):
                         scan.add(await writing.popleft().landing)
-                    if scan.lost:  # somebody else is at the same list, of which the rest is old as well
+                    # somebody else is at the same list, of which the rest is old as well; or the process stops
+                    if scan.lost or not self._may_claim():
                         break
                     claim = await self._claim()
                     write = partial(self._write, planned=self._plan(claim, part))
