@@ -186,8 +186,8 @@ class Dispatcher:
                     part = seen._replace(due=seen.due[first : first + self._batch])
                     while writing and (len(writing) == ABREAST or not self._runner.has_room(len(part.due))):
                         scan.add(await writing.popleft().landing)
-                    # somebody else is at the same list, of which the rest is old as well; or the process stops
-                    if scan.lost or not self._may_claim():
+                    # the process stops; or somebody else is at the same list, of which the rest is old as well
+                    if not self._may_claim() or scan.lost:
                         break
                     claim = await self._claim()
                     write = partial(self._write, planned=self._plan(claim, part))
