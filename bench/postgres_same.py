@@ -47,11 +47,10 @@ FROM {{batch}} HAVING count(*) > 0"""
 END = """UPDATE runs SET status = 'succeeded', finished_at = now_us(), duration_us = 100, lease_until = NULL, claim_id = NULL,
     output = ''
 FROM {batch} WHERE id = run AND status = 'running'"""
-SETTLE = "UPDATE schedules SET in_flight_run_id = NULL, failure_streak = 0 FROM {batch} WHERE id = sch"
 
 GIVEN = "unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) AS batch(sch, at, run, ses)"
 OPENING = [SLOTS, RUNS, ADVANCE, AUDIT.replace("{action}", "CLAIM")]
-ENDING = [END, SETTLE, AUDIT.replace("{action}", "RELEASE")]
+ENDING = [END, AUDIT.replace("{action}", "RELEASE")]
 
 
 def each(texts: list[str]) -> list[str]:

@@ -133,10 +133,6 @@ def same(path: str) -> float:
             "claim_id = NULL, output = '' WHERE id = ? AND status = 'running'",
             [(run,) for run in ids],
         )
-        raw.executemany(
-            "UPDATE schedules SET in_flight_run_id = NULL, failure_streak = 0 WHERE id = ?",
-            [(row[0],) for row in both],
-        )
         audit(raw, "RELEASE", both)
         raw.execute("COMMIT")
         done += len(got)

@@ -82,7 +82,7 @@ def judge(url: str, folder: Path, acknowledged: list[str]) -> None:
     succeeded = {row[0] for row in ask(url, "SELECT id FROM gnomon.runs WHERE status = 'succeeded'")}
     assert succeeded <= called
     assert called <= there, "what was called is written down"
-    assert ask(url, "SELECT count(*) FROM gnomon.schedules WHERE in_flight_run_id IS NOT NULL") == [(0,)]
+    assert ask(url, "SELECT count(*) FROM gnomon.runs WHERE finished_at IS NULL") == [(0,)]
 
 
 def test_a_standby_takes_over_and_nothing_is_lost_or_done_twice(

@@ -10,6 +10,7 @@ from gnomon.stores import queries
 from support.databases import a_file
 
 QUERIES = queries.load("sqlite")
+THE_LOCK = ["CORRELATED SCALAR SUBQUERY 1", "SEARCH runs USING PRIMARY KEY (id=?)"]
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +31,11 @@ def plan(raw: apsw.Connection, name: str) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
-        ("schedules.get", ["SEARCH schedules USING PRIMARY KEY (id=?)"]),
-        ("schedules.page", ["SEARCH schedules USING PRIMARY KEY (id>?)"]),
+        ("schedules.get", ["SEARCH schedules USING PRIMARY KEY (id=?)", *THE_LOCK]),
+        ("schedules.page", ["SEARCH schedules USING PRIMARY KEY (id>?)", *THE_LOCK]),
         (
             "schedules.pauses_over",
-            ["SEARCH schedules USING INDEX schedules_until (status_until>? AND status_until<?)"],
+            ["SEARCH schedules USING INDEX schedules_until (status_until>? AND status_until<?)", *THE_LOCK],
         ),
         (
             "schedules.replaced_revisions",

@@ -73,18 +73,20 @@ async def raw(large: Address) -> AsyncIterator["asyncpg.Connection[asyncpg.Recor
 async def test_the_claim_reads_what_it_takes(raw: "asyncpg.Connection[asyncpg.Record]") -> None:
     """DSP-3: an index condition on what is due, nothing sorted, no row looked at for nothing."""
     lines = await explained(raw, CATALOGUE.plain["slots.claim_due"].text, [str(BATCH), "0"], analyse=True)
-    (index,) = only(lines, "Index Scan")
+    index, lock = only(lines, "Index Scan")
     assert index.startswith("Index Scan using schedules_due on schedules (actual rows=100.00 loops=1)")
-    (condition,) = only(lines, "Index Cond")
+    assert lock.startswith("Index Scan using runs_pkey on runs")
+    condition, key = only(lines, "Index Cond")
     assert "status = 'active'" in condition
     assert "next_fire_at <=" in condition
-    assert not only(lines, "Filter")
+    assert key == "Index Cond: (id = schedules.in_flight_run_id)"
+    assert only(lines, "Filter") == ["Filter: (finished_at IS NULL)"]
     assert not only(lines, "Sort")
 
 
 async def test_a_crowd_s_claim_reads_the_same_and_holds_it(raw: "asyncpg.Connection[asyncpg.Record]") -> None:
     lines = await explained(raw, CATALOGUE.plain["slots.hold_due"].text, [str(BATCH), "0"], analyse=True)
-    (index,) = only(lines, "Index Scan")
+    index, _ = only(lines, "Index Scan")
     assert index.startswith("Index Scan using schedules_due on schedules (actual rows=100.00 loops=1)")
     assert only(lines, "LockRows")
 
@@ -228,7 +230,7 @@ HOT = {
     "runs.claimed": "runs_pkey",
     "runs.renew": "runs_pkey",
     "runs.close": "runs_pkey",
-    "runs.close_alone": "runs_pkey",
+    "runs.close_plain": "runs_pkey",
     "runs.close_by_fence": "runs_pkey",
     "runs.close_queued": "runs_pkey",
     "runs.settle": "schedules_pkey",

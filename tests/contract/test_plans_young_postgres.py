@@ -20,7 +20,7 @@ SCHEMA = "young"
 QUERIES = queries.load("postgres")
 CATALOGUE = Catalogue(QUERIES, SCHEMA)
 CLAIM = ("slots.advance", "runs.insert", "audit.append", "slots.enter")
-CLOSE = ("runs.close_alone", "runs.settle", "audit.append")
+CLOSE = ("runs.close_plain", "audit.append")
 CHANGES = [
     name
     for name, query in QUERIES.items()

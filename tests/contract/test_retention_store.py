@@ -44,6 +44,17 @@ async def test_old_runs_go_with_all_that_hangs_on_them(database: Database) -> No
     assert await ids(database, "sessions", "id") == ["ses_3"]
 
 
+async def test_a_schedule_knows_no_run_that_is_gone(database: Database) -> None:
+    """RUN-11, OPS-7: its last run goes with the others, and is then nobody's lock."""
+    for number in (1, 2):
+        await add_schedule(database, id=f"sch_{number}", in_flight_run_id=f"run_{number + 1}")
+        await add_over(database, number, f"ses_{number}")
+    await execute(database, "UPDATE runs SET schedule_id = 'sch_1'")
+    assert await database.write(lambda tx: retention.old_runs(tx, "run_9", 9)) == 2
+    found = await execute(database, "SELECT id, in_flight_run_id FROM schedules ORDER BY id")
+    assert [tuple(row.values()) for row in found] == [("sch_1", None), ("sch_2", "run_3")]
+
+
 async def test_a_batch_is_no_larger_than_asked_for_and_takes_the_oldest(database: Database) -> None:
     for number in (1, 2, 3):
         await add_over(database, number, f"ses_{number}")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gnomon.stores import runs
-from gnomon.stores.database import Database, Landed, Tx, Value
+from gnomon.stores.database import Database, Value
 from gnomon.testing.clock import FrozenClock
 from support.rows import (
     AT,
@@ -230,62 +230,36 @@ ENDING: dict[str, Value] = {
 }
 
 
-async def test_of_one_write_only_the_runs_that_were_held_take_their_locks_off(database: Database) -> None:
-    """RUN-3, RUN-6: a zombie's end changes nothing, whatever it is written together with."""
+async def test_of_one_write_only_the_runs_that_were_held_end(database: Database) -> None:
+    """RUN-3, RUN-6: a zombie's end changes nothing, whatever it is written together with; nobody's schedule is touched."""
     others = ("sch_other", "run_other")
     for sch, run, fence in ((SCH, ID, 7), (*others, 8)):
-        await add_schedule(database, id=sch, in_flight_run_id=run, failure_streak=2)
+        await add_schedule(database, id=sch, in_flight_run_id=run)
         await add_running(database, id=run, schedule_id=sch, fence=fence)
-    runs_of = {ID: SCH, others[1]: others[0]}
-
-    async def work(tx: Tx) -> Landed:
-        landed = await runs.close(tx, [ENDING | {"id": run} for run in runs_of], alone=True)
-        locks = [{"run_id": run, "schedule_id": sch, "clears": 1} for run, sch in runs_of.items()]
-        await runs.unlock(tx, locks, landed, list(runs_of))
-        return landed
-
-    assert (await database.write_guarded(work)).ids == {ID}
+    before = await execute(database, "SELECT * FROM schedules")
+    endings = [ENDING | {"id": run} for run in (ID, others[1])]
+    assert (await database.write_guarded(lambda tx: runs.close(tx, endings, plain=True))).ids == {ID}
     said = {row["id"]: row["output"] for row in await execute(database, "SELECT id, output FROM runs")}
     assert said == {ID: "said", others[1]: None}
-    rows = {row["id"]: row for row in await execute(database, "SELECT * FROM schedules")}
-    assert (rows[SCH]["in_flight_run_id"], rows[SCH]["failure_streak"]) == (None, 0)
-    assert (rows[others[0]]["in_flight_run_id"], rows[others[0]]["failure_streak"]) == (others[1], 2)
+    assert await execute(database, "SELECT * FROM schedules") == before
 
 
-@pytest.mark.parametrize(
-    ("in_flight", "waiting", "closed"),
-    [(ID, None, True), (ID, "run_next", False), ("run_newer", None, False), (None, None, False)],
-)
-async def test_a_run_ends_with_its_lock_only_where_no_other_has_to_do_with_it(
-    database: Database, in_flight: str | None, waiting: str | None, closed: bool
-) -> None:
-    """RUN-3, DSP-8: whoever waits has to be let go, by another statement than the one that takes the lock off."""
-    await add_schedule(database, in_flight_run_id=in_flight, waiting_run_id=waiting)
-    await add_schedule(database, id="sch_other", in_flight_run_id="run_other")
-    await add_running(database, schedule_id=SCH)
-    landed = await database.write_guarded(lambda tx: runs.close(tx, [ENDING | {"id": ID}], alone=True))
-    assert landed.ids == ({ID} if closed else set())
-    assert (await one(database, "runs", id=ID))["status"] == ("succeeded" if closed else "running")
-
-
-async def test_a_run_without_a_schedule_has_no_lock_to_wait_for(database: Database) -> None:
+async def test_a_run_without_a_schedule_ends_the_same_way(database: Database) -> None:
     """RUN-3."""
     await add_running(database)
-    landed = await database.write_guarded(lambda tx: runs.close(tx, [ENDING | {"id": ID}], alone=True))
+    landed = await database.write_guarded(lambda tx: runs.close(tx, [ENDING | {"id": ID}], plain=True))
     assert landed.ids == {ID}
 
 
 @pytest.mark.parametrize("changes", [{"owner": "prc_x"}, {"fence": 6}, {"fence": 8}])
-async def test_only_its_holder_ends_a_run_with_its_lock(
-    database: Database, changes: dict[str, Value]
-) -> None:
+async def test_only_its_holder_ends_a_run(database: Database, changes: dict[str, Value]) -> None:
     """RUN-6."""
     await add_schedule(database, in_flight_run_id=ID)
     await add_running(database, schedule_id=SCH)
     landed = await database.write_guarded(
-        lambda tx: runs.close(tx, [ENDING | {"id": ID} | changes], alone=True)
+        lambda tx: runs.close(tx, [ENDING | {"id": ID} | changes], plain=True)
     )
     assert landed.ids == set()
     again = [ENDING | {"id": ID}]
-    assert (await database.write_guarded(lambda tx: runs.close(tx, again, alone=True))).ids == {ID}
-    assert (await database.write_guarded(lambda tx: runs.close(tx, again, alone=True))).ids == set()
+    assert (await database.write_guarded(lambda tx: runs.close(tx, again, plain=True))).ids == {ID}
+    assert (await database.write_guarded(lambda tx: runs.close(tx, again, plain=True))).ids == set()

@@ -18,7 +18,19 @@ from gnomon.stores.database import Database, Tx
 from gnomon.stores.schedules import Move
 from gnomon.testing.clock import FrozenClock
 from support.databases import START
-from support.rows import AGENT, AT, OCCURRENCE, RUN, SECOND, add, add_many, add_schedule, execute
+from support.rows import (
+    AGENT,
+    AT,
+    OCCURRENCE,
+    RUN,
+    RUNNING,
+    SECOND,
+    add,
+    add_many,
+    add_run,
+    add_schedule,
+    execute,
+)
 
 ACTIVE, PAUSED = ScheduleStatus.ACTIVE, ScheduleStatus.PAUSED
 FULL: dict[str, Any] = {
@@ -161,6 +173,7 @@ async def test_an_edit_of_a_revision_that_is_gone_changes_nothing(database: Data
 async def test_neither_a_run_in_flight_nor_a_deletion_is_overtaken(database: Database, column: str) -> None:
     """SCH-10: also where the check before it was of a moment ago."""
     made = await make(database, parse(LEAST))
+    await add_run(database, **{**RUNNING, "id": "run_1", "schedule_id": made.id})
     await execute(database, f"UPDATE schedules SET {column}")
     assert not await revise(database, made, parse(FULL))
     assert not await database.write(lambda tx: schedules.delete(tx, made.id, "bo"))
@@ -230,8 +243,13 @@ async def test_the_lock_has_one_holder_and_a_disabled_schedule_has_none(database
     """SCH-11."""
     made = await make(database, parse(LEAST))
     assert await database.write(lambda tx: schedules.lock(tx, made.id, "run_1"))
+    await add_run(database, **{**RUNNING, "id": "run_1", "schedule_id": made.id})
     assert not await database.write(lambda tx: schedules.lock(tx, made.id, "run_2"))
     assert (await read(database)).in_flight_run_id == "run_1"
+    over = "UPDATE runs SET status = 'succeeded', finished_at = 1, lease_until = NULL, claim_id = NULL"
+    await execute(database, over)
+    assert (await read(database)).in_flight_run_id is None, "a run that is over locks nothing (RUN-3)"
+    assert await database.write(lambda tx: schedules.lock(tx, made.id, "run_2"))
     await add_schedule(database, id=an_id(1), status="disabled")
     assert not await database.write(lambda tx: schedules.lock(tx, an_id(1), "run_3"))
 

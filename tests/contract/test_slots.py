@@ -8,7 +8,7 @@ from gnomon.domain.schedule import ScheduleStatus
 from gnomon.stores import slots
 from gnomon.stores.database import Database, Landed, Row, Tx, UniqueViolation
 from gnomon.testing.clock import FrozenClock
-from support.rows import AT, OCCURRENCE, SCHEDULE, SECOND, add_schedule, execute, one
+from support.rows import AT, OCCURRENCE, RUNNING, SCHEDULE, SECOND, add_run, add_schedule, execute, one
 
 pytestmark = pytest.mark.anyio
 SCH = SCHEDULE["id"]
@@ -49,6 +49,17 @@ async def stop(database: Database, from_status: str = "active", **changes: Any) 
 
 
 # --- the claim ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unfinished", [True, False])
+async def test_a_run_locks_its_schedule_while_it_is_unfinished(database: Database, unfinished: bool) -> None:
+    """RUN-3, DSP-8: a schedule keeps the run it let through last; finished, it locks nothing."""
+    await add_schedule(database, in_flight_run_id="run_1")
+    await add_run(database, **{**RUNNING, "id": "run_1", "schedule_id": SCH})
+    if not unfinished:
+        await execute(database, "UPDATE runs SET status = 'failed', finished_at = 1, lease_until = NULL")
+    [found] = await database.look(lambda tx: slots.claim_due(tx, 9))
+    assert (found.in_flight_run_id, found.unfinished_run_id) == ("run_1", "run_1" if unfinished else None)
 
 
 async def test_what_is_due_comes_the_longest_waiting_first_up_to_the_limit(database: Database) -> None:

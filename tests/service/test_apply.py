@@ -19,6 +19,7 @@ from gnomon.services.schedules import Schedules
 from gnomon.services.teams import Teams
 from gnomon.testing.clock import SeededEntropy
 from support.house import House, an_agent, rows
+from support.rows import RUNNING, add_run
 
 pytestmark = pytest.mark.anyio
 ANA = system("ana")
@@ -207,6 +208,7 @@ async def test_a_change_under_a_run_in_flight_is_refused_and_a_repeat_is_not(
 ) -> None:
     """SCH-10, SCH-13."""
     await apply.apply(ANA, DOCUMENT)
+    await add_run(house.database, **{**RUNNING, "id": "run_1"})
     await rows(house.database, "UPDATE schedules SET in_flight_run_id = 'run_1'")
     assert set(steps(await applied(apply, DOCUMENT))) == {"unchanged"}
     with pytest.raises(RunInFlight):

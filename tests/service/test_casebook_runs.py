@@ -90,7 +90,7 @@ async def test_a_killed_process_blocks_its_schedule_no_longer_than_this_lea_13(
         waited += 60
         await other.engine.watchdog.sweep()
     assert waited <= bound
-    assert (await house.schedule(sid))["in_flight_run_id"] is None
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
     while not other.runtime.calls:
         await other.elapse(60)
         await other.dispatch()
@@ -111,7 +111,7 @@ async def test_a_stop_in_the_middle_of_an_hour_s_work_frees_the_schedule_lea_12(
     new = await house.neighbour()
     await new.engine.watchdog.sweep()
     run = await house.run()
-    assert (await house.schedule(sid))["in_flight_run_id"] == run["id"]
+    assert (await house.schedule(sid))["unfinished_run_id"] == run["id"]
     assert (run["status"], run["owner"]) == ("running", house.engine.process_id)
     await new.elapse(house.pace.heartbeat_timeout_seconds)
     await new.engine.watchdog.sweep()
@@ -228,7 +228,6 @@ _STEPS = {
     "prepare": _breaks(invoking.Invoker, "prepare"),
     "call": _fails_the_call,
     "close": _breaks(runs, "close"),
-    "unlock": _breaks(runs, "unlock"),
     "settle": _fails_and(_breaks(ending, "settle")),
     "streak": _fails_and(_breaks(runs, "settle")),
 }
@@ -244,7 +243,7 @@ async def test_a_fault_at_any_step_leaves_no_lock_lea_22(
     await house.dispatch()
     await house.idle()
     schedule, run = await house.schedule(sid), await house.run()
-    assert schedule["in_flight_run_id"] is None
+    assert schedule["unfinished_run_id"] is None
     assert schedule["next_fire_at"] == to_micros(START + timedelta(hours=1))
     assert (run["status"], run["lease_until"]) == ("failed", None)
     assert run["error"]
@@ -265,5 +264,5 @@ async def test_a_fault_in_the_audit_of_a_close_leaves_no_lock_lea_22(
     _breaks(audit, "append_many")(house, monkeypatch)
     hold.release("done")
     await house.idle()
-    assert (await house.schedule(sid))["in_flight_run_id"] is None
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
     assert (await house.run())["error_code"] == "close_failed"

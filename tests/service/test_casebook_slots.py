@@ -79,7 +79,7 @@ async def test_a_clock_set_back_takes_no_lease_and_stops_no_heartbeat_mis_09(hou
     hold.release("done")
     await house.idle()
     run, schedule = await house.run(), await house.schedule(sid)
-    assert (run["status"], schedule["in_flight_run_id"]) == ("succeeded", None)
+    assert (run["status"], schedule["unfinished_run_id"]) == ("succeeded", None)
     assert run["duration_us"] == 600_000_000
 
 
@@ -96,7 +96,7 @@ async def test_a_run_that_ends_before_it_began_ends_well_mis_11(house: House) ->
     run, schedule = await house.run(), await house.schedule(sid)
     assert (run["status"], run["duration_us"]) == ("succeeded", 0)
     assert run["finished_at"] < run["started_at"], "the wall clock did go back"
-    assert (schedule["in_flight_run_id"], schedule["next_fire_at"]) == (
+    assert (schedule["unfinished_run_id"], schedule["next_fire_at"]) == (
         None,
         to_micros(START + timedelta(hours=1)),
     )

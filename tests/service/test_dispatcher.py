@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gnomon.domain.errors import Unavailable
+from gnomon.domain.ids import Kind, make_id
 from gnomon.domain.instants import to_micros
 from gnomon.stores import audit
 from support.databases import START
@@ -35,7 +36,7 @@ async def test_a_due_slot_is_recorded_run_and_closed(house: House) -> None:
         1,
     )
     assert schedule["next_fire_at"] == to_micros(START + timedelta(hours=1))
-    assert schedule["in_flight_run_id"] is None
+    assert schedule["unfinished_run_id"] is None
     assert schedule["run_count"] == 1
     assert wait == pytest.approx(3599.5)
     assert (run["query"], run["output"]) == ("do it", "ok")
@@ -211,12 +212,12 @@ async def test_queue_one_waits_for_the_run_in_flight(house: House) -> None:
     await house.claim()
     await house.idle()
     assert [i.fence for i in house.runtime.invocations] == [1, 2]
-    assert (await house.schedule(sid))["in_flight_run_id"] is None
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
     assert {r["status"] for r in await house.rows("SELECT status FROM runs")} == {"succeeded"}
 
 
 async def test_whoever_waited_is_not_left_to_the_next_look(house: House) -> None:
-    """DSP-8: the end of the run in flight rings for the one that waits for it; an end that nobody waits for is silent."""
+    """DSP-8: the end of the run in flight rings for the one that waits for it."""
     hold = house.runtime.hangs()
     await an_agent(house.database)
     await a_schedule(
@@ -236,10 +237,50 @@ async def test_whoever_waited_is_not_left_to_the_next_look(house: House) -> None
     await house.idle()
     assert house.signal.version > before
     await house.claim()
-    silent = house.signal.version
     await house.idle()
     assert {r["status"] for r in await house.rows("SELECT status FROM runs")} == {"succeeded"}
+
+
+async def test_an_end_that_nobody_can_wait_for_is_silent_and_touches_no_schedule(house: House) -> None:
+    """RUN-3: the lock is off by itself."""
+    hold = house.runtime.hangs()
+    await an_agent(house.database)
+    sid = await a_schedule(house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5))
+    await house.dispatch()
+    await hold.started.wait()
+    before, silent = await house.rows("SELECT * FROM schedules"), house.signal.version
+    assert (await house.schedule(sid))["unfinished_run_id"] == (await house.run())["id"]
+    hold.release("done")
+    await house.idle()
+    assert await house.rows("SELECT * FROM schedules") == before
     assert house.signal.version == silent
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
+
+
+async def test_ends_of_both_kinds_are_written_together(house: House) -> None:
+    """RUN-3, DSP-8: one tells its schedule, the other has nothing to tell."""
+    await an_agent(house.database)
+    for number, overlap in enumerate(("skip", "queue_one", "skip")):
+        await a_schedule(
+            house.database,
+            HOURLY,
+            next_fire_at=START,
+            anchor=START - timedelta(hours=5),
+            schedule_id=make_id(Kind.SCHEDULE, number, number),
+            overlap=overlap,
+        )
+    await house.dispatch()
+    await house.idle()
+    assert house.engine.closing.ended == {"succeeded": 3}
+    assert len(await house.audit("RELEASE")) == 3
+    found = await house.rows(
+        "SELECT overlap, in_flight_run_id IS NULL AS told FROM schedules ORDER BY overlap"
+    )
+    assert [(row["overlap"], bool(row["told"])) for row in found] == [
+        ("queue_one", True),
+        ("skip", False),
+        ("skip", False),
+    ]
 
 
 async def test_cancel_running_stops_the_old_run_first(house: House) -> None:
@@ -286,10 +327,10 @@ async def test_allow_runs_side_by_side_and_the_lock_stays_until_the_last(house: 
     await second.started.wait()
     second.release()
     await house.until(lambda: house.engine.runner.in_work == 1)
-    assert (await house.schedule(sid))["in_flight_run_id"] == (await house.run(0))["id"]
+    assert (await house.schedule(sid))["unfinished_run_id"] == (await house.run(0))["id"]
     first.release()
     await house.idle()
-    assert (await house.schedule(sid))["in_flight_run_id"] is None
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
 
 
 async def test_the_last_of_max_runs_completes_the_schedule(house: House) -> None:

@@ -70,7 +70,7 @@ async def test_what_a_process_gave_up_is_free_at_its_own_next_sweep(
     await house.engine.watchdog.tick()
     run = await house.run()
     assert (run["status"], run["half_done"]) == (ending, 1)
-    assert ((await house.schedule(sid))["in_flight_run_id"] is None) == (ending == "lost")
+    assert ((await house.schedule(sid))["unfinished_run_id"] is None) == (ending == "lost")
     [expired] = await house.audit("EXPIRE")
     assert '"why":"given_up"' in expired["detail"].replace(" ", "")
     await house.engine.watchdog.tick()

@@ -38,7 +38,7 @@ async def test_a_failure_is_recorded_with_its_reason_and_moves_the_streak(house:
     assert (run["status"], run["error_code"], run["error"]) == ("failed", "exit_status", "exit 3")
     assert (run["model_calls"], run["cost"]) == (1, 0.5)
     assert (schedule["failure_streak"], schedule["last_error_code"]) == (1, "exit_status")
-    assert schedule["in_flight_run_id"] is None
+    assert schedule["unfinished_run_id"] is None
 
 
 async def test_five_failures_stop_the_schedule_with_a_warning_on_the_way(house: House) -> None:
@@ -91,7 +91,7 @@ async def test_a_retryable_failure_goes_back_to_the_queue_with_its_backoff(house
     run = await house.run()
     assert (run["status"], run["lease_until"], run["owner"]) == ("queued", None, None)
     assert run["scheduled_for"] == to_micros(START) + 10_000_000
-    assert (await house.schedule(sid))["in_flight_run_id"] == run["id"], "it still is the schedule's lock"
+    assert (await house.schedule(sid))["unfinished_run_id"] == run["id"], "it still is the schedule's lock"
     assert await house.claim() == pytest.approx(10)
     await house.elapse(10)
     await house.claim()
@@ -180,7 +180,7 @@ async def test_a_target_that_ignores_its_cancel_is_closed_without_it(house: Hous
     await house.claim()
     await house.idle()
     assert (await house.run())["status"] == "timed_out"
-    assert (await house.schedule(sid))["in_flight_run_id"] is None
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
     hold.release("too late")
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=0.1)
     assert (await house.run())["status"] == "timed_out"
@@ -326,7 +326,7 @@ async def test_a_close_that_fails_is_reduced_to_taking_the_lock_off(
     await house.idle()
     run = await house.run()
     assert (run["status"], run["error_code"]) == ("failed", "close_failed")
-    assert (await house.schedule(sid))["in_flight_run_id"] is None
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
 
 
 async def test_a_close_waits_for_a_database_that_is_busy(
@@ -351,7 +351,7 @@ async def test_a_close_waits_for_a_database_that_is_busy(
         house.clock.advance(1)
     await house.idle()
     assert (await house.run())["status"] == "succeeded"
-    assert (await house.schedule(sid))["in_flight_run_id"] is None
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
 
 
 async def test_a_deferred_run_is_completed_by_its_target(house: House) -> None:
@@ -369,7 +369,7 @@ async def test_a_deferred_run_is_completed_by_its_target(house: House) -> None:
     await house.idle()
     run = await house.run()
     assert (run["status"], run["response_preview"], run["model_calls"]) == ("succeeded", "the answer", 2)
-    assert (await house.schedule(sid))["in_flight_run_id"] is None
+    assert (await house.schedule(sid))["unfinished_run_id"] is None
     with pytest.raises(FenceStale):
         await house.engine.closing.complete(run_id, 1, RunStatus.FAILED, "again", None)
     assert len(await house.audit("FENCED")) == 2
@@ -683,7 +683,7 @@ async def test_a_deferred_run_times_out_at_its_deadline_whoever_watches(house: H
     await other.engine.watchdog.sweep()
     run, schedule = await house.run(), await house.schedule(schedule_id)
     assert (run["status"], run["error_code"], run["half_done"]) == ("timed_out", "timeout", 0)
-    assert (schedule["in_flight_run_id"], schedule["failure_streak"]) == (None, 1)
+    assert (schedule["unfinished_run_id"], schedule["failure_streak"]) == (None, 1)
     (entry,) = await house.audit("EXPIRE")
     assert '"outcome":"timed_out"' in entry["detail"]
     with pytest.raises(FenceStale):

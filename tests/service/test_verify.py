@@ -228,11 +228,6 @@ SCHEDULES = [
         shows=_I.LOCK_WITHOUT_RUN,
     ),
     damage(
-        "a lock is held by a run that is over",
-        "UPDATE schedules SET in_flight_run_id = (SELECT max(id) FROM runs WHERE schedule_id = {plain}) WHERE id = {plain}",
-        shows=_I.LOCK_WITHOUT_RUN,
-    ),
-    damage(
         "a lock is held by a run of another schedule",
         "UPDATE schedules SET in_flight_run_id = (SELECT in_flight_run_id FROM schedules WHERE id = {held}) "
         "WHERE id = {plain}",

@@ -26,7 +26,7 @@ async def test_a_run_is_lost_when_its_process_is_silent_for_too_long(house: Hous
     await other.engine.watchdog.sweep()
     run, schedule = await house.run(), await house.schedule(sid)
     assert (run["status"], run["half_done"], run["error_code"]) == ("lost", 1, "lost")
-    assert (schedule["in_flight_run_id"], schedule["failure_streak"]) == (None, 1)
+    assert (schedule["unfinished_run_id"], schedule["failure_streak"]) == (None, 1)
     assert "silent" in run["error"]
 
 
@@ -126,7 +126,7 @@ async def test_on_lost_resume_goes_back_to_the_queue_marked(house: House) -> Non
     await other.engine.watchdog.sweep()
     run = await house.run()
     assert (run["status"], run["half_done"]) == ("queued", 1)
-    assert (await house.schedule(sid))["in_flight_run_id"] == run["id"]
+    assert (await house.schedule(sid))["unfinished_run_id"] == run["id"]
     await other.claim()
     await other.idle()
     [first], [second] = house.runtime.invocations, other.runtime.invocations

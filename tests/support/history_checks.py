@@ -86,11 +86,14 @@ def _renewed_by(change: Change, holder: str) -> Iterator[str]:
 
 def nothing_is_open(history: History) -> Iterator[str]:
     """A11, RUN-3: after settling no run is unfinished and no lock is left."""
+    over: set[str | None] = {None}
     for run in history.rows("runs"):
-        if run["status"] not in TERMINAL:
+        if run["status"] in TERMINAL:
+            over.add(run["id"])
+        else:
             yield f"run {run['id']} is still {run['status']}"
     for schedule in history.rows("schedules"):
-        if schedule["in_flight_run_id"] or schedule["waiting_run_id"]:
+        if schedule["in_flight_run_id"] not in over or schedule["waiting_run_id"]:
             yield f"schedule {schedule['id']} is locked by {schedule['in_flight_run_id']}"
 
 

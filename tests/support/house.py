@@ -14,6 +14,7 @@ from gnomon.services.engine import Engine, Pace
 from gnomon.services.mint import Mint
 from gnomon.services.places import Places
 from gnomon.services.signal import Signal
+from gnomon.stores import queries
 from gnomon.stores.database import Database, Row, Tx
 from gnomon.stores.postgres.database import PostgresDatabase
 from gnomon.testing.clock import FrozenClock, SeededEntropy
@@ -126,8 +127,9 @@ class House:
         return (await self.rows("SELECT * FROM runs ORDER BY id"))[index]
 
     async def schedule(self, schedule_id: str) -> Row:
-        """One schedule's row."""
-        return (await self.rows("SELECT * FROM schedules WHERE id = :id", id=schedule_id))[0]
+        """One schedule's row; ``unfinished_run_id`` is the run that locks it."""
+        query = queries.load("sqlite")["schedules.get"].text
+        return (await self.rows(query, id=schedule_id))[0]
 
     async def occurrences(self) -> list[Row]:
         """The whole ledger, by slot."""

@@ -95,7 +95,7 @@ def unguarded_renew(engine: str) -> Iterator[Changed]:
 def unfenced_close(engine: str) -> Iterator[Changed]:
     """A run is closed by whoever ends (RUN-6)."""
     fences = ("owner = :owner", "fence = :fence")
-    yield {**without(engine, "runs.close", *fences), **without(engine, "runs.close_alone", *fences)}
+    yield {**without(engine, "runs.close", *fences), **without(engine, "runs.close_plain", *fences)}
 
 
 @contextmanager

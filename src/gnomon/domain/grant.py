@@ -45,4 +45,5 @@ class Grant:
     trace_id: str
     half_done: bool
     parallel: bool  # others of its schedule may be unfinished beside it
+    tells: bool  # its schedule learns of its end even where it ends well: a run may wait for it, a streak be over
     taken_at: float

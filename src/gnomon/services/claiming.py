@@ -13,6 +13,7 @@ from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import RunError, RunStatus, Trigger
 from gnomon.domain.schedule import OnLost, Overlap, SessionMode
 from gnomon.domain.trace import trace_id
+from gnomon.services import slot_rows
 from gnomon.services.ending import released
 from gnomon.services.gates import Gates, Verdict
 from gnomon.services.settling import Closed, settle
@@ -107,5 +108,6 @@ def _grant(row: Row, verdict: Verdict, taken_at: float) -> Grant:
         trace_id=row["trace_id"] or trace_id(row["id"]),
         half_done=bool(row["half_done"]),
         parallel=row["overlap"] == Overlap.ALLOW,
+        tells=scheduled and slot_rows.tells(row["overlap"], row["failure_streak"]),
         taken_at=taken_at,
     )

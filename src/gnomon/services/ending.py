@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gnomon.domain.audit import Action
 from gnomon.domain.grant import Grant
 from gnomon.domain.invocation import Usage
-from gnomon.domain.run import RunError, RunStatus, Trigger, preview
+from gnomon.domain.run import RunError, RunStatus, preview
 from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, history, processes, runs
 from gnomon.stores.audit import NewEntry, new_entry
@@ -34,8 +34,8 @@ class Ending:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it ends well, once and for all, and no run was let in beside it."""
-        return self.status is RunStatus.SUCCEEDED and self.retry_in_us is None and not self.grant.parallel
+        """Whether it ends well, once and for all, and its schedule learns nothing from it."""
+        return self.status is RunStatus.SUCCEEDED and self.retry_in_us is None and not self.grant.tells
 
 
 async def close_in_doubt(tx: Tx, endings: Sequence[Ending], first: Ending | None = None) -> Landed:
@@ -87,9 +87,12 @@ def _duration_us(ending: Ending) -> int:
 
 async def close(tx: Tx, endings: Sequence[Ending]) -> Landed:
     """Write how runs ended; those that it could. The others are for ``close_or_tell``."""
-    if all(ending.is_plain for ending in endings):
+    plain = [ending for ending in endings if ending.is_plain]
+    if len(plain) == len(endings):
         return await _close_plain(tx, endings)
-    return await _close_in_full(tx, endings)
+    first = await _close_plain(tx, plain)
+    rest = await _close_in_full(tx, [ending for ending in endings if not ending.is_plain])
+    return Landed(first.ids | rest.ids)
 
 
 async def _close_in_full(tx: Tx, endings: Sequence[Ending]) -> Landed:
@@ -124,10 +127,7 @@ async def _close_in_full(tx: Tx, endings: Sequence[Ending]) -> Landed:
 
 async def _close_plain(tx: Tx, endings: Sequence[Ending]) -> Landed:
     """The common end, which moves no streak and nobody waits for: one statement where the engine can."""
-    landed = await runs.close(tx, [_row(ending) for ending in endings], alone=True)
-    grants = [ending.grant for ending in endings if ending.grant.schedule_id is not None]
-    locks = [(grant.schedule_id, grant.run_id, int(grant.trigger is Trigger.SCHEDULE)) for grant in grants]
-    await runs.unlock(tx, locks, landed, [grant.run_id for grant in grants])
+    landed = await runs.close(tx, [_row(ending) for ending in endings], plain=True)
     await _tell(tx, endings, landed)
     return landed
 

@@ -14,7 +14,7 @@ from gnomon.domain.instants import from_micros, maybe_instant
 from gnomon.domain.misfire import Decision, Slot
 from gnomon.domain.retry import RetryPolicy
 from gnomon.domain.run import Trigger
-from gnomon.domain.schedule import OnLost, SessionMode
+from gnomon.domain.schedule import OnLost, Overlap, SessionMode
 from gnomon.domain.trace import trace_id
 from gnomon.services.gates import Verdict
 from gnomon.stores.audit import NewEntry, new_entry
@@ -23,7 +23,7 @@ from gnomon.stores.slots import Advance, Due, Entry
 
 ACTOR = "dispatcher"
 # Looked up instead of called: this is done for each slot.
-_FIXED = SessionMode.FIXED.value
+_FIXED, _SKIP = SessionMode.FIXED.value, Overlap.SKIP.value
 _ON_LOSTS = {on_lost.value: on_lost for on_lost in OnLost}
 _policy = lru_cache(maxsize=1_000)(RetryPolicy)
 
@@ -125,6 +125,15 @@ def dedup_key(due: Due, slot: Slot) -> str | None:
     return dedup.render(template, from_micros(slot.nominal), Cadence.from_stored(due.cadence).zone, own=own)
 
 
+def tells(overlap: str, failure_streak: int) -> bool:
+    """Whether a schedule learns of a run's end even where it ends well.
+
+    Under ``skip`` nobody waits for it or works beside it, and no edit changes that while it is unfinished (SCH-10). Its
+    lock is off by itself, and no other run of the schedule can have begun a streak since the claim.
+    """
+    return overlap != _SKIP or failure_streak > 0
+
+
 def grant(due: Due, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
     """The grant of a run that is born claimed."""
     assert verdict.resolved is not None  # a slot fires only where the gates found its target
@@ -147,5 +156,6 @@ def grant(due: Due, run: NewRun, verdict: Verdict, *, taken_at: float) -> Grant:
         trace_id(run.id),
         half_done=False,
         parallel=run.parallel,
+        tells=tells(due.overlap, due.failure_streak),
         taken_at=taken_at,
     )

@@ -6,7 +6,6 @@ Pure over one row of ``stores.verify.schedules`` and its changes of status. Its 
 from collections.abc import Callable, Iterator, Sequence
 
 from gnomon.domain.breach import At, Breach, Invariant
-from gnomon.domain.run import TERMINAL
 from gnomon.domain.schedule import TRANSITIONS, ScheduleStatus
 from gnomon.stores.database import Row
 
@@ -33,14 +32,12 @@ def _rows(row: Row, invariant: Invariant) -> Iterator[At]:
 
 
 def _in_flight(row: Row, _: Sequence[Row]) -> Sentences:
-    """RUN-3, A11: the lock is an unfinished run of this schedule."""
+    """RUN-3, A11: the lock is a run of this schedule; one that is finished locks nothing."""
     run_id, status = row["in_flight_run_id"], row["flight_status"]
     if run_id is None:
         return
     if status is None:
         yield _I.LOCK_WITHOUT_RUN, f"is locked by {run_id}, which is not there."
-    elif status in TERMINAL:
-        yield _I.LOCK_WITHOUT_RUN, f"is locked by {run_id}, which is {status}."
     elif row["flight_schedule"] != row["id"]:
         yield (
             _I.LOCK_WITHOUT_RUN,

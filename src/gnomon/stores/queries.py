@@ -1,7 +1,7 @@
 """The named SQL: read once from ``sql/<noun>.sql``, one text for both engines, and never composed elsewhere.
 
 A query starts at ``-- name: <words>`` and is called ``<noun>.<words>``. Parameters are ``:name``. ``@lease_seconds``
-is replaced by the domain's formula (DSP-4), and a line ``@<words>`` by the query of that name before it. A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that
+is replaced by the domain's formula (DSP-4), ``@unfinished_run`` by the run that locks the schedule at hand, and a line ``@<words>`` by the query of that name before it. A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that
 engine alone; an engine's own folder (``postgres/sql``) replaces a query of the same name.
 
 A query with a line ``-- rows: <column> <kind>, ...`` is a *set query*: it runs once for a whole list of rows, which it
@@ -34,7 +34,11 @@ _OWN_LINE = re.compile(r"^\s*--(sqlite|postgres):(.*)$")
 ROWS = "@rows"
 _AGAIN = re.compile(r"^@(\w+)$", re.MULTILINE)
 _KINDS = frozenset({"text", "int", "real"})
-_MACROS = {"@lease_seconds": LEASE_SECONDS_SQL}
+# A schedule keeps the run it let through last, and holds it as its lock while that is unfinished (RUN-3).
+_UNFINISHED = (
+    "(SELECT runs.id FROM runs WHERE runs.id = schedules.in_flight_run_id AND runs.finished_at IS NULL)"
+)
+_MACROS = {"@lease_seconds": LEASE_SECONDS_SQL, "@unfinished_run": _UNFINISHED}
 
 
 def _is_head(line: str) -> bool:

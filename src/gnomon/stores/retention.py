@@ -6,10 +6,14 @@ from gnomon.stores.database import Tx
 async def old_runs(tx: Tx, before_id: str, limit: int) -> int:
     """Delete finished runs whose id is below ``before_id`` with all that hangs on them; how many there were."""
     gone = await tx.tuples("retention.old_runs", before_id=before_id, limit=limit)
-    ids = [{"id": run_id} for run_id, _ in gone]
+    ids = [{"id": run_id} for run_id, _, _ in gone]
     for name in ("attempts", "checkpoints", "events"):
         await tx.later(f"retention.{name}", ids)
-    await tx.later("retention.session", [{"session_id": session_id} for _, session_id in gone])
+    await tx.later("retention.session", [{"session_id": session_id} for _, _, session_id in gone])
+    await tx.later(
+        "retention.last_run",
+        [{"schedule_id": of, "run_id": run_id} for run_id, of, _ in gone if of is not None],
+    )
     return len(gone)
 
 

@@ -67,9 +67,9 @@ async def renew(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[str]
     return {row[0] for row in await tx.many("runs.renew", rows)}
 
 
-async def close(tx: Tx, endings: Rows, *, alone: bool = False) -> Landed:
-    """Close runs as their holder (RUN-6); with ``alone`` only those that alone are at work for their schedules."""
-    return await tx.guard("runs.close_alone" if alone else "runs.close", endings)
+async def close(tx: Tx, endings: Rows, *, plain: bool = False) -> Landed:
+    """Close runs as their holder (RUN-6); ``plain``: their schedules learn nothing from it, and are not touched."""
+    return await tx.guard("runs.close_plain" if plain else "runs.close", endings)
 
 
 async def close_by_fence(tx: Tx, ending: Parameters) -> Row | None:
@@ -124,11 +124,6 @@ async def under_claim(tx: Tx, owner: str, claim_id: str) -> list[tuple[str, int]
 async def insert_attempt(tx: Tx, **attempt: Value) -> bool:
     """Keep the record of the present attempt before the run goes on to another (RUN-9); whether it is still held so."""
     return await tx.one("runs.insert_attempt", **attempt) is not None
-
-
-async def unlock(tx: Tx, rows: Rows, landed: Landed, of: Sequence[str]) -> None:
-    """Take the lock of closed runs off their schedules, each of which has no other run and nobody who waits (RUN-3)."""
-    await tx.later("runs.settle", rows, landed, of)
 
 
 async def settle(tx: Tx, rows: Sequence[Parameters], *, parallel: bool = True) -> None:

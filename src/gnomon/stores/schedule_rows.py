@@ -43,7 +43,7 @@ def schedule_from_row(row: Row) -> Schedule:
         run_count=row["run_count"],
         failure_streak=row["failure_streak"],
         last_error=error,
-        in_flight_run_id=row["in_flight_run_id"],
+        in_flight_run_id=row["unfinished_run_id"],
         created_at=from_micros(row["created_at"]),
         created_by=row["created_by"],
         updated_at=from_micros(row["updated_at"]),

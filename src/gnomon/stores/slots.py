@@ -38,12 +38,14 @@ class Due(NamedTuple):
     in_flight_run_id: str | None
     waiting_run_id: str | None
     fence: int
+    failure_streak: int
     timeout_seconds: int
     max_attempts: int
     backoff_seconds: int
     backoff_max_seconds: int
     on_lost: str
     lease_seconds: int
+    unfinished_run_id: str | None
     now: int
 
 

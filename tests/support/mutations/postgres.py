@@ -58,13 +58,6 @@ _SIDE_BY_SIDE: tuple[Mutant, ...] = (
         _DATABASE + "test_a_claim_waits_for_no_lock",
         within="claimable",
     ),
-    in_query(
-        "runs.close_alone",
-        "the common end waits for no schedule",
-        " FOR UPDATE SKIP LOCKED",
-        " FOR UPDATE",
-        _ALONE + "test_the_common_end_waits_for_no_schedule",
-    ),
     Mutant(
         "what is cut off in the middle takes its connection along",
         _TRANSACTION,

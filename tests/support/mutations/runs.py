@@ -8,8 +8,7 @@ _HOLD = "tests/contract/test_runs_hold.py::"
 _WORK = "tests/contract/test_runs_progress.py::"
 _SWEEP = "tests/contract/test_runs_sweep.py::"
 _SETTLE = "tests/contract/test_runs_settle.py::"
-_ALONE = _SETTLE + "test_a_run_ends_with_its_lock_only_where_no_other_has_to_do_with_it"
-_PASSING = _SETTLE + "test_only_its_holder_ends_a_run_with_its_lock"
+_PASSING = _SETTLE + "test_only_its_holder_ends_a_run"
 _STALE = _HOLD + "test_a_stale_write_changes_nothing"
 _ENDED = _HOLD + "test_a_write_after_the_end_changes_nothing"
 _COMPLETED = _HOLD + "test_an_old_fence_completes_nothing"
@@ -101,29 +100,29 @@ _QUEUE: tuple[Mutant, ...] = (
     ),
 )
 _HOLDERS: tuple[Mutant, ...] = (
+    Mutant(
+        "whoever may be waited for tells its schedule of its end",
+        "services/slot_rows.py",
+        "overlap != _SKIP or failure_streak > 0",
+        "failure_streak > 0",
+        "tests/service/test_dispatcher.py::test_whoever_waited_is_not_left_to_the_next_look",
+    ),
+    Mutant(
+        "a success that ends a streak tells its schedule",
+        "services/slot_rows.py",
+        "overlap != _SKIP or failure_streak > 0",
+        "overlap != _SKIP",
+        "tests/service/test_runner.py::test_a_success_clears_the_streak_and_a_cancel_leaves_it",
+    ),
     without("runs.renew", "owner = :owner", _STALE),
     without("runs.renew", "fence = :fence", _STALE),
     without("runs.renew", "status = 'running'", _ENDED),
     without("runs.close", "owner = :owner", _STALE),
     without("runs.close", "fence = :fence", _STALE),
     without("runs.close", "status = 'running'", _ENDED),
-    without("runs.close_alone", "owner = :owner", _PASSING),
-    without("runs.close_alone", "fence = :fence", _PASSING),
-    without("runs.close_alone", "status = 'running'", _PASSING),
-    in_query(
-        "runs.close_alone",
-        "a run that another waits for does not end in passing",
-        "schedules.id = schedule_id AND waiting_run_id IS NULL",
-        "schedules.id = schedule_id",
-        _ALONE,
-    ),
-    in_query(
-        "runs.close_alone",
-        "nor one of a schedule that another is in flight for",
-        "SELECT in_flight_run_id FROM schedules WHERE",
-        "SELECT runs.id FROM schedules WHERE",
-        _ALONE,
-    ),
+    without("runs.close_plain", "owner = :owner", _PASSING),
+    without("runs.close_plain", "fence = :fence", _PASSING),
+    without("runs.close_plain", "status = 'running'", _PASSING),
     without("runs.close_by_fence", "fence = :fence", _COMPLETED),
     without("runs.close_by_fence", "status = 'running'", _COMPLETED),
     in_query(

@@ -43,10 +43,10 @@ MUTANTS = (
         "",
         _STORE + "test_an_edit_of_a_revision_that_is_gone_changes_nothing[sqlite]",
     ),
-    without("schedules.revise", "in_flight_run_id IS NULL", _IN_FLIGHT),
+    without("schedules.revise", "@unfinished_run IS NULL", _IN_FLIGHT),
     without("schedules.revise", "deleted_at IS NULL", _DELETED),
-    without("schedules.delete", "in_flight_run_id IS NULL", _IN_FLIGHT),
-    without("schedules.lock", "in_flight_run_id IS NULL", _ONE_HOLDER),
+    without("schedules.delete", "@unfinished_run IS NULL", _IN_FLIGHT),
+    without("schedules.lock", "@unfinished_run IS NULL", _ONE_HOLDER),
     without("schedules.lock", "status <> 'disabled'", _ONE_HOLDER),
     without(
         "schedules.set_status",

@@ -24,6 +24,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/contract/test_plans.py::test_the_claim_is_one_search_by_status_and_instant",
     ),
     in_query(
+        "slots.claim_due",
+        "an unfinished run locks its schedule, a finished one does not",
+        "@unfinished_run AS",
+        "in_flight_run_id AS",
+        _T + "test_a_run_locks_its_schedule_while_it_is_unfinished[sqlite-False]",
+    ),
+    in_query(
+        "retention.last_run",
+        "a schedule forgets the run that is deleted",
+        "WHERE id = :schedule_id",
+        "WHERE id = :schedule_id AND false",
+        "tests/contract/test_retention_store.py::test_a_schedule_knows_no_run_that_is_gone",
+    ),
+    in_query(
         "slots.next_due",
         "the wait is found by index",
         " AND next_fire_at IS NOT NULL",

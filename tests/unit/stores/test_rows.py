@@ -12,7 +12,7 @@ ROWS: dict[str, Any] = {
     "slots.record": slots.Entry,
     "slots.advance": slots.Advance,
     "runs.close": Closing,
-    "runs.close_alone": Closing,
+    "runs.close_plain": Closing,
 }
 
 

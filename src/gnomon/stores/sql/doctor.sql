@@ -1,7 +1,7 @@
 -- What a doctor looks at: loops that still fire, processes, keys that end, the settings that promises stand on (IDM-4).
 
 -- name: schedules
-SELECT * FROM schedules
+SELECT *, @unfinished_run AS unfinished_run_id FROM schedules
 WHERE deleted_at IS NULL AND status IN ('active', 'paused', 'error') AND id > :after
 ORDER BY id
 LIMIT :limit;

@@ -4,7 +4,12 @@
 DELETE FROM runs WHERE id IN (
     SELECT id FROM runs WHERE id < :before_id AND finished_at IS NOT NULL ORDER BY id LIMIT :limit
 )
-RETURNING id, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id;
+RETURNING id, schedule_id, coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id;
+
+-- name: last_run
+-- rows: schedule_id text, run_id text
+-- a schedule that has had no run since knows none any more
+UPDATE schedules SET in_flight_run_id = NULL FROM @rows WHERE id = :schedule_id AND in_flight_run_id = :run_id;
 
 -- name: session
 -- rows: session_id text

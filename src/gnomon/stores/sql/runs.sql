@@ -71,7 +71,7 @@ SELECT
     r.id, r.trigger_kind, r.target_kind, r.target_id, r.schedule_id, r.revision, r.nominal_fire_at,
     coalesce(r.session_id, 'ses_' || substr(r.id, 5)) AS session_id,
     r.fence, r.attempt, r.lease_seconds, r.trace_id, r.dedup_key, r.half_done, r.query,
-    s.session_mode, s.overlap, s.timeout_seconds, s.max_attempts, s.backoff_seconds, s.backoff_max_seconds, s.on_lost
+    s.session_mode, s.overlap, s.failure_streak, s.timeout_seconds, s.max_attempts, s.backoff_seconds, s.backoff_max_seconds, s.on_lost
 FROM runs AS r
 LEFT JOIN schedules AS s ON s.id = r.schedule_id
 WHERE r.id IN (SELECT value FROM json_each(:ids));
@@ -103,9 +103,8 @@ WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
 --postgres: ) AS held) >= 0
 RETURNING id;
 
--- name: close_alone
--- the common end, of a run that has no schedule or alone is at work for it: its lock may be taken off by what goes with
--- this. Whoever is at work on a schedule keeps it, so that nobody waits here
+-- name: close_plain
+-- the common end, from which no schedule learns anything: the run locks it no more, being finished
 -- rows: id text, owner text, fence int, status text, duration_us int, model_calls int, input_tokens int,
 -- rows: output_tokens int, cost real, response_preview text, error_code text, error text, output text
 -- shared: status, model_calls, input_tokens, output_tokens, cost, response_preview, error_code, error, output
@@ -119,10 +118,6 @@ UPDATE runs SET
     response_preview = :response_preview, error_code = :error_code, error = :error, output = :output
 FROM @rows
 WHERE id = :id AND owner = :owner AND fence = :fence AND status = 'running'
-  AND (schedule_id IS NULL OR id = (
-      SELECT in_flight_run_id FROM schedules WHERE schedules.id = schedule_id AND waiting_run_id IS NULL
---postgres: FOR UPDATE SKIP LOCKED
-  ))
 RETURNING id;
 
 -- name: close_by_fence

@@ -14,10 +14,10 @@ INSERT INTO schedules (
 );
 
 -- name: get
-SELECT * FROM schedules WHERE id = :id AND deleted_at IS NULL;
+SELECT *, @unfinished_run AS unfinished_run_id FROM schedules WHERE id = :id AND deleted_at IS NULL;
 
 -- name: page
-SELECT * FROM schedules
+SELECT *, @unfinished_run AS unfinished_run_id FROM schedules
 WHERE deleted_at IS NULL
   AND id > :after
   AND (CAST(:status AS TEXT) IS NULL OR status = :status)
@@ -28,7 +28,7 @@ ORDER BY id
 LIMIT :limit;
 
 -- name: of_target
-SELECT * FROM schedules
+SELECT *, @unfinished_run AS unfinished_run_id FROM schedules
 WHERE target_kind = :target_kind AND target_id = :target_id AND name = :name AND deleted_at IS NULL
 ORDER BY id;
 
@@ -46,7 +46,7 @@ UPDATE schedules SET
     status_reason = CASE WHEN status = :status THEN status_reason ELSE :status_reason END,
     status_until = CASE WHEN status = :status THEN status_until ELSE NULL END,
     status = :status, revision = revision + 1, next_fire_at = :next_fire_at, updated_at = :now, updated_by = :by
-WHERE id = :id AND revision = :revision AND in_flight_run_id IS NULL AND deleted_at IS NULL
+WHERE id = :id AND revision = :revision AND @unfinished_run IS NULL AND deleted_at IS NULL
 RETURNING id;
 
 -- name: keep_revision
@@ -83,18 +83,18 @@ UPDATE schedules SET recorded_until = :recorded_until WHERE id = :id;
 -- name: delete
 -- updated_at stays: it says since when the last revision stood
 UPDATE schedules SET deleted_at = now_us(), next_fire_at = NULL, updated_by = :by
-WHERE id = :id AND in_flight_run_id IS NULL AND deleted_at IS NULL
+WHERE id = :id AND @unfinished_run IS NULL AND deleted_at IS NULL
 RETURNING id;
 
 -- name: pauses_over
-SELECT * FROM schedules
+SELECT *, @unfinished_run AS unfinished_run_id FROM schedules
 WHERE status_until IS NOT NULL AND status_until <= now_us() AND status = 'paused' AND deleted_at IS NULL
 ORDER BY status_until
 LIMIT :limit;
 
 -- name: lock
 UPDATE schedules SET in_flight_run_id = :run_id
-WHERE id = :id AND in_flight_run_id IS NULL AND status <> 'disabled' AND deleted_at IS NULL
+WHERE id = :id AND @unfinished_run IS NULL AND status <> 'disabled' AND deleted_at IS NULL
 RETURNING id;
 
 -- name: agent_named
@@ -116,7 +116,7 @@ INSERT INTO sessions (id, created_at) VALUES (:id, now_us()) ON CONFLICT (id) DO
 SELECT recorded_until FROM schedules WHERE id = :id;
 
 -- name: of_calendar
-SELECT * FROM schedules
+SELECT *, @unfinished_run AS unfinished_run_id FROM schedules
 WHERE calendar = :slug AND status = 'active' AND deleted_at IS NULL AND id > :after
 ORDER BY id
 LIMIT :limit;

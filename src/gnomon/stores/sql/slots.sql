@@ -4,9 +4,9 @@
 SELECT
     id, revision, target_kind, target_id, cadence, calendar, anchor_at, query, session_mode, session_id,
     starts_at, ends_at, max_runs, overlap, catch_up, misfire_grace_seconds, jitter_seconds, dedup_key,
-    next_fire_at, last_fire_at, recorded_until, run_count, in_flight_run_id, waiting_run_id, fence,
+    next_fire_at, last_fire_at, recorded_until, run_count, in_flight_run_id, waiting_run_id, fence, failure_streak,
     timeout_seconds, max_attempts, backoff_seconds, backoff_max_seconds, on_lost,
-    @lease_seconds AS lease_seconds, now_us() AS now
+    @lease_seconds AS lease_seconds, @unfinished_run AS unfinished_run_id, now_us() AS now
 FROM schedules
 WHERE status = 'active' AND next_fire_at <= now_us()
 ORDER BY next_fire_at

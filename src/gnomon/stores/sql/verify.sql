@@ -23,6 +23,7 @@ SELECT
     s.*,
     CASE WHEN s.target_kind = 'agent' THEN a.id ELSE t.id END AS living_target,
     f.schedule_id AS flight_schedule, f.status AS flight_status,
+    CASE WHEN f.finished_at IS NULL THEN f.id END AS unfinished_run_id,
     w.schedule_id AS waiting_schedule, w.status AS waiting_status, w.waits_for AS waiting_for,
     (SELECT count(*) FROM revisions AS v WHERE v.schedule_id = s.id) AS revisions,
     (SELECT max(v.revision) FROM revisions AS v WHERE v.schedule_id = s.id) AS last_revision,
