@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import lru_cache
 
 from gnomon.cadence.civil import zone_named
 from gnomon.cadence.notes import offset_text
@@ -23,6 +24,7 @@ SLOT_NAMES = ("now", "date", "hour", "iso_week", "month", "year")
 PAYLOAD = "payload."
 # What a schedule that declares no key gets: the slot itself, which no other slot of any schedule shares.
 DEFAULT = "{{schedule_id}}/{{now}}"
+_spelled = lru_cache(maxsize=1_000)(rfc3339)  # the runs of a batch have few slots
 _LONGEST_AT = datetime(2026, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)  # a run by hand has microseconds
 
 
@@ -99,7 +101,7 @@ def of_run(kept: str | None, schedule_id: str | None, nominal: datetime | None) 
     """
     if kept is not None or schedule_id is None or nominal is None:
         return kept
-    return f"{schedule_id}/{rfc3339(nominal)}"
+    return f"{schedule_id}/{_spelled(nominal)}"
 
 
 def of_node(key: str | None, node_id: str) -> str | None:

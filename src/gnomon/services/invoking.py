@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Protocol
 
 from gnomon.domain import dedup
@@ -29,6 +30,8 @@ from gnomon.stores import runs
 from gnomon.stores.database import Database, Tx
 
 MESSAGES = 200  # of a fixed session, the newest: what a model can still be expected to read
+
+_slot = lru_cache(maxsize=1_000)(maybe_instant)  # the runs of a batch have few
 
 
 class Runtimes(Protocol):
@@ -64,7 +67,7 @@ class Invoker:
         if grant.continues_session or grant.resolved.team is not None:
             messages, done = await self._database.read(lambda tx: _memory(tx, grant))
         agent = grant.resolved.agent
-        nominal = maybe_instant(grant.nominal_fire_at)
+        nominal = _slot(grant.nominal_fire_at)
         invocation = Invocation(  # mostly by place: by name it takes twice as long
             grant.run_id,
             grant.attempt,
