@@ -178,6 +178,16 @@ async def test_a_page_may_end_inside_a_row(
         assert after == every[number + 1 :]
 
 
+async def test_where_nobody_writes_all_is_settled(database: Database) -> None:
+    """ADR 0054: and nothing that was drawn for nothing holds a reader up."""
+    for count in (3, 1):
+        await append(database, claims(count))
+    last = (await read(database, 0, 9))[-1].seq
+    assert await database.look(audit.settled) == last
+    until = await database.read(lambda tx: audit.after(tx, 0, 9, until=last - 1))
+    assert [one.fence for one in until] == [1, 2, 3]
+
+
 @pytest.mark.parametrize("lands", [(0, 1, 2), (1, 2), (2,), ()])
 async def test_of_guarded_entries_those_stand_whose_row_landed(
     database: Database, lands: tuple[int, ...]

@@ -14,7 +14,11 @@ class AuditLog:
     async def after(
         self, seq: int, limit: int, *, action: str | None = None, subject: str | None = None
     ) -> list[AuditEntry]:
-        """Up to ``limit`` entries after number ``seq``, the oldest first; ``subject`` is an id."""
+        """Up to ``limit`` entries after number ``seq``, the oldest first; ``subject`` is an id.
+
+        Whoever goes on after the last of them misses none: it ends before a number that may still get an entry.
+        """
+        settled = await self._database.look(audit.settled)
         return await self._database.read(
-            lambda tx: audit.after(tx, seq, limit, action=action, subject_id=subject)
+            lambda tx: audit.after(tx, seq, limit, until=settled, action=action, subject_id=subject)
         )

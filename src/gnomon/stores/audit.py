@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from gnomon.domain.audit import Action, AuditEntry
+from gnomon.domain.filters import EVER
 from gnomon.domain.instants import from_micros
 from gnomon.stores.database import Landed, Tx, Value
 
@@ -75,11 +76,26 @@ async def append(
     await append_many(tx, [new_entry(actor, action, subject_kind, subject_id, fence, detail)])
 
 
+async def settled(tx: Tx) -> int:
+    """The number up to which no entry comes any more; asked before the rows are read, and not over their snapshot."""
+    row = await tx.one("audit.settled")
+    assert row is not None
+    return int(row["seq"])
+
+
 async def after(
-    tx: Tx, seq: int, limit: int, *, action: str | None = None, subject_id: str | None = None
+    tx: Tx,
+    seq: int,
+    limit: int,
+    *,
+    until: int = EVER,
+    action: str | None = None,
+    subject_id: str | None = None,
 ) -> list[AuditEntry]:
-    """Entries after ``seq``, the oldest first, at most ``limit``."""
-    rows = await tx.all("audit.after", seq=seq, limit=limit, action=action, subject_id=subject_id)
+    """Entries after ``seq``, the oldest first, at most ``limit``; of rows up to the number ``until``."""
+    rows = await tx.all(
+        "audit.after", seq=seq, until=until, limit=limit, action=action, subject_id=subject_id
+    )
     return [
         AuditEntry(
             seq=row["seq"],

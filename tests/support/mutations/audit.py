@@ -5,6 +5,7 @@ from support.mutations import Mutant, in_query
 _STORE = "tests/contract/test_audit_store.py::"
 _PAGES = _STORE + "test_a_page_may_end_inside_a_row"
 _LANDED = _STORE + "test_of_guarded_entries_those_stand_whose_row_landed"
+_FOLLOWED = "tests/contract/test_audit_followed.py::"
 
 MUTANTS: tuple[Mutant, ...] = (
     in_query(
@@ -62,5 +63,40 @@ MUTANTS: tuple[Mutant, ...] = (
         "frozenset({Action.EXPIRE, ",
         "frozenset({",
         _STORE + "test_what_is_looked_for_by_its_action_has_rows_of_its_own",
+    ),
+    in_query(
+        "audit.after",
+        "no number is passed over that an open transaction has drawn",
+        " AND (batch <= :until) IS TRUE",
+        "",
+        _FOLLOWED + "test_what_has_a_greater_number_waits_for_who_drew_a_smaller_one",
+    ),
+    in_query(
+        "audit.append",
+        "whoever draws a number can be seen",
+        "pg_advisory_xact_lock_shared(",
+        "concat(",
+        _FOLLOWED + "test_what_has_a_greater_number_waits_for_who_drew_a_smaller_one",
+    ),
+    in_query(
+        "audit.append",
+        "a transaction that draws holds one lock",
+        "IS DISTINCT FROM log::text",
+        "IS DISTINCT FROM 'drawn'",
+        _FOLLOWED + "test_a_transaction_that_tells_much_holds_one_lock",
+    ),
+    in_query(
+        "audit.settled",
+        "who draws in another database holds nobody",
+        "\n--postgres:       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+        "",
+        _FOLLOWED + "test_nobody_waits_for_a_transaction_that_tells_nothing",
+    ),
+    in_query(
+        "audit.settled",
+        "the name of a lock may come round",
+        "(objid::bigint - drawn.last / 1000)::bit(32)::int",
+        "(objid::bigint - drawn.last / 1000)",
+        _FOLLOWED + "test_the_name_of_the_lock_may_come_round",
     ),
 )

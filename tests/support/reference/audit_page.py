@@ -17,8 +17,11 @@ The actor is a key's id for what came over HTTP, `operator` for the command line
 process's id for claims and releases of runs, and `dispatcher` or `watchdog` for what those two decide. Instants in a
 detail are microseconds since 1970 where one of the two wrote it, RFC 3339 where a person asked.
 
-`GET /v1/audit?after=SEQ&action=&subject=` and `gnomon audit` read it forward. Whoever reads the database by hand reads the
-view `audit_entries`: what happened to many subjects at once is one row of the table `audit`.
+`GET /v1/audit?after=SEQ&action=&subject=` and `gnomon audit` read it forward: whoever gives back the last `seq` that they
+had gets each entry once, in order, also beside writers. On PostgreSQL the answer ends before a transaction that is still
+writing entries, and goes on behind it later. Whoever reads the database by hand reads the
+view `audit_entries`: what happened to many subjects at once is one row of the table `audit`. On PostgreSQL a query of theirs may see a greater
+number before a smaller one.
 
 Each `CLAIM` is ended by one `RELEASE` or one `EXPIRE` with the same subject and fence.
 

@@ -25,6 +25,7 @@ _FORMS = 8
 _LAST = "\U0010ffff"
 _TABLE = re.compile(r"CREATE (?:TABLE|VIEW) (\w+)")
 _FUNCTION = re.compile(r"CREATE FUNCTION (\w+)\(")
+_SEQUENCE = r"(')(audit_seq_seq)(?='::regclass)"  # made with its table, under no name of its own
 Qualifier = Callable[[str], str]
 
 
@@ -219,12 +220,12 @@ def _combined(put_off: Sequence[PutOff]) -> str:
 
 @cache
 def _qualifier(schema: str) -> Qualifier:
-    """What puts the schema before the tables and functions that the migrations make."""
+    """What puts the schema before the tables, functions and the sequence that the migrations make."""
     made = [migration.text for migration in migrations.load("postgres")]
     tables = "|".join(sorted({name for text in made for name in _TABLE.findall(text)} | {"migrations"}))
     functions = "|".join(sorted({name for text in made for name in _FUNCTION.findall(text)}))
     ours = re.compile(
-        rf"\b((?:FROM|JOIN|INTO|UPDATE)\s+)({tables})\b|(,\s+)({tables})(?=\s+AS\b)|\b()({functions})(?=\()"
+        rf"\b((?:FROM|JOIN|INTO|UPDATE)\s+)({tables})\b|(,\s+)({tables})(?=\s+AS\b)|\b()({functions})(?=\()|{_SEQUENCE}"
     )
 
     def qualified(found: re.Match[str]) -> str:
