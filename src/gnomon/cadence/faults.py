@@ -8,7 +8,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: `field` is a path such as `zone` or `days[1]` ("" is the rule as a whole)."""
+    """One fault: `field` is a path such as `zone` or `days.1` ("" is the rule as a whole)."""
 
     field: str
     message: str

@@ -37,6 +37,12 @@ class Reader:
         """Record a fault."""
         self.faults.append(Fault(field, message))
 
+    def refuse(self, field: str, wanted: str, value: Any) -> None:
+        """Record that a field is not what is wanted, or, where it has no value, that it is missing."""
+        self.fault(
+            field, f"is required: {wanted}" if value is None else f"must be {wanted}, not {shown(value)}"
+        )
+
     def only(self, allowed: Iterable[str], form: str) -> None:
         """Refuse every key that this form of rule does not have."""
         known = set(allowed)
@@ -62,7 +68,7 @@ class Reader:
         for option in options:
             if type(value) is type(option) and value == option:
                 return option
-        self.fault(field, f"must be one of {', '.join(map(str, options))}, not {shown(value)}")
+        self.refuse(field, f"one of {', '.join(map(str, options))}", value)
         return None
 
     def text(self, field: str) -> str | None:
@@ -98,20 +104,19 @@ class Reader:
             if isinstance(entry, str) and _CLOCK.fullmatch(entry):
                 found.add(entry.removesuffix(":00") if len(entry) == 8 else entry)
             else:
-                where = "at" if entries is not value else f"at[{index}]"
-                wrong = "" if entry is None else f", not {shown(entry)}"
-                self.fault(where, f"must be a time of day, HH:MM or HH:MM:SS{wrong}")
+                where = "at" if entries is not value else f"at.{index}"
+                self.refuse(where, "a time of day, HH:MM or HH:MM:SS", entry)
         return tuple(sorted(found))
 
     def weekdays(self) -> tuple[str, ...]:
         """Read a non-empty list of weekdays (CAD-6): in the order of the week, each once."""
         value = self.given.get("days")
         if not isinstance(value, (list, tuple)) or not value:
-            self.fault("days", f"must be a non-empty list of weekdays such as mon, not {shown(value)}")
+            self.refuse("days", "a non-empty list of weekdays such as mon", value)
             return ()
         for index, entry in enumerate(value):
             if not (isinstance(entry, str) and entry in WEEKDAYS):
-                self.fault(f"days[{index}]", f"must be one of {', '.join(WEEKDAYS)}, not {shown(entry)}")
+                self.refuse(f"days.{index}", f"one of {', '.join(WEEKDAYS)}", entry)
         return tuple(day for day in WEEKDAYS if day in value)
 
     def moment(self) -> tuple[str, ...]:
@@ -126,8 +131,7 @@ class Reader:
                 return (datetime.fromisoformat(value).isoformat(),)
             except ValueError:
                 pass
-        wrong = "" if value is None else f", not {shown(value)}"
-        self.fault("at", f"must be a local date and time, YYYY-MM-DDTHH:MM:SS without offset{wrong}")
+        self.refuse("at", "a local date and time, YYYY-MM-DDTHH:MM:SS without offset", value)
         return ()
 
     def anchor(self) -> datetime | None:
@@ -160,7 +164,7 @@ class Reader:
                     raise ValueError(entry)  # noqa: TRY301 - one way out for a bad form and a bad date
                 found.add(date.fromisoformat(entry))
             except (TypeError, ValueError):
-                self.fault(f"exclude[{index}]", f"must be a date, YYYY-MM-DD, not {shown(entry)}")
+                self.fault(f"exclude.{index}", f"must be a date, YYYY-MM-DD, not {shown(entry)}")
         return tuple(sorted(found))
 
     def calendar(self) -> str | None:

@@ -137,7 +137,7 @@ def _day_number(reader: Reader) -> int | None:
     value = reader.given.get("day")
     if type(value) is int and 1 <= value <= 31:
         return value
-    reader.fault("day", f"must be a whole number from 1 to 31 or last, not {shown(value)}")
+    reader.refuse("day", "a whole number from 1 to 31 or last", value)
     return None
 
 

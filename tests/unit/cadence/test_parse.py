@@ -127,9 +127,9 @@ def test_all_faults_come_at_once() -> None:
     with pytest.raises(CadenceError) as caught:
         Cadence.parse(given)
     assert {fault.field for fault in caught.value.faults} == {
-        "every", "days[1]", "at[0]", "at[1]", "zone", "hours", "exclude[0]", "exclude[2]", "calendar", "anchor",
+        "every", "days.1", "at.0", "at.1", "zone", "hours", "exclude.0", "exclude.2", "calendar", "anchor",
     }  # fmt: skip
-    assert "days[1]: must be one of mon" in str(caught.value)
+    assert "days.1: must be one of mon" in str(caught.value)
 
 
 def test_an_unknown_unit_hides_no_fault_of_what_every_cadence_has() -> None:
@@ -155,7 +155,30 @@ def test_exactly_one_form_is_needed(given: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize("unit", ["second", "year", "Day", "cron", "rrule", 5, None, ["day"], True])
 def test_unknown_units_are_refused(unit: object) -> None:
     """CAD-1."""
-    assert faults({"unit": unit})["unit"].startswith("must be one of once, minute, hour, day, week, month")
+    said = "is required:" if unit is None else "must be"
+    assert faults({"unit": unit})["unit"].startswith(f"{said} one of once, minute, hour, day, week, month")
+
+
+@pytest.mark.parametrize("none", [{}, {"at": None, "days": None, "day": None}])
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"unit": "day"}, {"at": "a time of day, HH:MM or HH:MM:SS"}),
+        ({"unit": "week", "at": "09:00"}, {"days": "a non-empty list of weekdays such as mon"}),
+        ({"unit": "month", "at": "09:00"}, {"day": "a whole number from 1 to 31 or last"}),
+        ({"unit": "once"}, {"at": "a local date and time, YYYY-MM-DDTHH:MM:SS without offset"}),
+        (
+            {"unit": "week"},
+            {"days": "a non-empty list of weekdays such as mon", "at": "a time of day, HH:MM or HH:MM:SS"},
+        ),
+    ],
+)
+def test_what_is_missing_is_not_called_wrong(
+    given: dict[str, str], missing: dict[str, str], none: dict[str, None]
+) -> None:
+    """CAD-11."""
+    nothing = {name: value for name, value in none.items() if name in missing}
+    assert faults({**given, **nothing}) == {name: f"is required: {what}" for name, what in missing.items()}
 
 
 def test_unknown_fields_are_refused_with_a_near_name() -> None:
@@ -269,8 +292,8 @@ def test_left_out_dates_are_put_in_order_and_bounded() -> None:
     assert set(faults({**DAY, "exclude": "2026-12-24"})) == {"exclude"}
     assert set(faults({**DAY, "exclude": ["2026-12-24"] * 1001})) == {"exclude"}
     assert set(faults({**DAY, "exclude": ["20261224", datetime(2026, 1, 1, tzinfo=UTC)]})) == {
-        "exclude[0]",
-        "exclude[1]",
+        "exclude.0",
+        "exclude.1",
     }
 
 
@@ -332,7 +355,7 @@ def test_faults_of_cron_and_rrule_come_with_all_others() -> None:
     assert set(faults({"cron": "* * * * *", "zone": "x", "at": "09:00"})) == {"cron", "zone", "at"}
     assert set(faults({"rrule": "FREQ=DAILY;COUNT=3", "at": ["9"], "every": 2})) == {
         "rrule",
-        "at[0]",
+        "at.0",
         "every",
     }
 

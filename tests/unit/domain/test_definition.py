@@ -141,7 +141,7 @@ def test_every_fault_comes_at_once_and_at_its_field() -> None:
         "target.id",
         "target.colour",
         "cadence.every",
-        "cadence.days[1]",
+        "cadence.days.1",
         "cadence.zone",
         "cadence.at",
         "query",
