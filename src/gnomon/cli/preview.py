@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -105,12 +105,19 @@ def read_text(text: str) -> str:
 
 
 def instant(text: str, option: str) -> datetime:
-    """An instant as somebody typed it: RFC 3339, or a date and time that is taken as UTC."""
+    """An instant as somebody typed it, read as the API reads it: RFC 3339, with its offset.
+
+    A space may stand for the T, as it does in what is printed here.
+    """
+    from gnomon.domain.form import read_instant
+
     try:
-        found = datetime.fromisoformat(text)
+        return read_instant(text.strip().replace(" ", "T", 1))
     except ValueError as error:
-        raise Usage(f"{option}: {text!r} is no instant. Write it as 2026-11-29T12:00:00Z.") from error
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        raise Usage(
+            f"{option}: {text!r} is no instant. Write it with its offset, as 2026-11-29T12:00:00Z or "
+            "2026-11-29T13:00:00+01:00."
+        ) from error
 
 
 def as_item(slot: "Slot") -> dict[str, Any]:

@@ -68,6 +68,8 @@ def test_a_cadence_that_can_not_be_is_told_field_by_field(tmp_path: Path) -> Non
         ("nonsense",),
         ("preview", "{", "--json"),
         ("preview", "0 9 * * *", "--after", "soon"),
+        ("preview", "0 9 * * *", "--after", "2026-11-29T12:00:00"),
+        ("preview", "0 9 * * *", "--anchor", "2026-11-29"),
         ("preview", "@missing.json"),
         ("preview", "0 9 * * *", "--count", "0"),
         ("agents", "create", "--http", "http://x", "--role", "r"),
@@ -81,6 +83,17 @@ def test_bad_usage_ends_with_2(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert found.returncode == 2
     assert found.stderr
     assert "Traceback" not in found.stderr
+
+
+def test_an_instant_has_its_offset_as_over_http(tmp_path: Path) -> None:
+    """CONTRACT, forms: none is guessed. What a list shows may be typed again as it stands there."""
+    told = gnomon("preview", "0 9 * * *", "--after", "2026-11-29T12:00:00", cwd=tmp_path)
+    assert told.returncode == 2
+    assert "--after" in told.stderr
+    assert "offset" in told.stderr
+    for text in ("2026-11-29T13:00:00+01:00", "2026-11-29 12:00:00Z"):
+        found = gnomon("preview", "0 9 * * *", "--after", text, "--count", "1", "--json", cwd=tmp_path)
+        assert json.loads(found.stdout)["items"][0]["at"] == "2026-11-30T09:00:00Z"
 
 
 def test_a_server_that_is_not_there_ends_with_3(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_schedules(shell: Shell) -> None:
     assert shell.data("schedules", "get", ref)["cadence"]["zone"] == "Europe/Berlin"
     assert shell.text("schedules", "next", ref, "--count", "2").count("09:00:00") == 2
     assert len(shell.data("schedules", "next", ref)["items"]) == 5
-    paused = shell.data("schedules", "pause", ref, "--reason", "holiday", "--until", "2099-01-01")
+    paused = shell.data("schedules", "pause", ref, "--reason", "holiday", "--until", "2099-01-01T00:00Z")
     assert (paused["status"], paused["status_detail"]["reason"]) == ("paused", "holiday")
     assert ref in shell.text("schedules", "list", "--status", "paused")
     assert "Its next slot: " in shell.text("schedules", "resume", ref)
@@ -242,7 +242,7 @@ def test_explain_says_what_became_of_an_instant(shell: Shell) -> None:
     ref = schedule(shell, "Why", "why")["id"]
     assert shell.data("explain", ref, "2019-01-01T00:00:00Z")["verdict"] == "before_creation"
     assert shell.data("explain", ref, "2099-01-01T09:00:00+01:00")["verdict"] == "future"
-    found = shell.run("explain", ref, "2099-01-01 08:30")
+    found = shell.run("explain", ref, "2099-01-01 08:30:00Z")
     assert "The cadence has no slot there" in found.stdout
     assert "verdict:" in found.stdout
 
