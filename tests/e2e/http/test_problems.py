@@ -126,3 +126,28 @@ async def test_a_database_that_is_gone_is_503_with_a_time_to_wait(
     await database.close()
     answer = await admin.get("/v1/agents")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+
+
+@pytest.mark.parametrize(
+    ("address", "wrong"),
+    [
+        ("audit?lmit=5&after=-1&action=NO&limit=0", ["lmit", "after", "action", "limit"]),
+        ("usage?sinc=x&since=x&until=y&by=month", ["sinc", "since", "until", "by"]),
+        ("usage?since=x&until=y&by=month&limit=many", ["since", "until", "by", "limit"]),
+        ("overview?zone=nowhere&more=1&more=2", ["zone", "more"]),
+        ("schedules/sch_1/explain?when=x", ["when", "at"]),
+        (
+            "schedules/sch_1/occurrences?since=2026-11-29T09:00:00&disposition=no&x=",
+            ["since", "disposition", "x"],
+        ),
+    ],
+)
+async def test_every_fault_of_the_parameters_comes_at_once(
+    admin: httpx2.AsyncClient, address: str, wrong: list[str]
+) -> None:
+    """OPS-8: one that is unknown hides none of the others, whoever reads them; as in a body."""
+    answer = await admin.get(f"/v1/{address}")
+    assert answer.status_code == 422
+    said = {error["field"]: error["message"] for error in answer.json()["errors"]}
+    assert sorted(said) == sorted(wrong)
+    assert not [message for message in said.values() if "error" in message.lower()]

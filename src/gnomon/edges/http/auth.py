@@ -3,9 +3,11 @@
 Knows no noun; how a key comes, ``edges.bearer`` knows, and what it is, ``services.api_keys``.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import Depends
+from fastapi.dependencies.utils import request_params_to_args
 from starlette.requests import Request
 
 from gnomon.domain.api_key import seal_of
@@ -13,6 +15,7 @@ from gnomon.domain.caller import Caller
 from gnomon.domain.errors import Fault, Invalid
 from gnomon.domain.scopes import Scope
 from gnomon.edges.bearer import bearer, refuse_key_in_query
+from gnomon.edges.http.problems import faults_of
 
 JSON = "application/json"
 _PROBLEM = "application/problem+json"
@@ -94,20 +97,22 @@ def _quality(parameters: list[str]) -> float:
 
 
 def _refuse_unknown_parameters(request: Request) -> None:
+    """Refuse a parameter that this address does not have, together with all that is wrong with those that it has."""
     if not request.query_params:
         return
-    known = _query_names(request.scope["route"].dependant)
+    known = [*_query_fields(request.scope["route"].dependant)]
+    names = {field.alias for field in known}
     faults = [
         Fault(name[:64], "is not a known parameter of this address")
         for name in dict.fromkeys(request.query_params)
-        if name not in known
+        if name not in names
     ]
-    if faults:
-        raise Invalid(faults)
+    if faults:  # FastAPI, which reads the others later, would not come to that
+        _, wrong = request_params_to_args(known, request.query_params)
+        raise Invalid([*faults, *faults_of(wrong)])
 
 
-def _query_names(dependant: Any) -> set[str]:
-    names = {field.alias for field in dependant.query_params}
+def _query_fields(dependant: Any) -> Iterator[Any]:
+    yield from dependant.query_params
     for inner in dependant.dependencies:
-        names |= _query_names(inner)
-    return names
+        yield from _query_fields(inner)

@@ -4,18 +4,18 @@ from datetime import date, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import Response
 
 from gnomon.domain.caller import Caller
-from gnomon.domain.errors import Fault, Invalid
-from gnomon.domain.form import read_instant
+from gnomon.domain.errors import Invalid
 from gnomon.domain.instants import rfc3339
 from gnomon.domain.scopes import Scope
 from gnomon.domain.usage import Grouping, Used
 from gnomon.edges.http.answers import send, shown
 from gnomon.edges.http.auth import needs
 from gnomon.edges.http.paging import Paged
+from gnomon.edges.http.parameters import Instant, Zone
 from gnomon.edges.http.routing import described
 from gnomon.edges.http.services import Served
 from gnomon.edges.http.shapes import Listing
@@ -159,10 +159,20 @@ class UsagePage(Listing):
 async def overview(
     _caller: Annotated[Caller, needs(Scope.OVERVIEW_READ)],
     served: Served,
-    zone: Annotated[str, Query(max_length=64, description="Whose today and week are meant")] = "UTC",
+    zone: Annotated[Zone, Query(description="Whose today and week are meant")] = "UTC",
 ) -> Response:
     """Health, queues by role, schedules by status."""
     return send(shown(_overview_json(await served.overview.numbers(zone))))
+
+
+def _names(by: str) -> list[str]:
+    return [name for name in by.split(",") if name]
+
+
+def _grouped(by: str) -> str:
+    if wrong := sorted(set(_names(by)) - set(GROUPS)):
+        raise ValueError(f"must be of {', '.join(GROUPS)}, not {', '.join(wrong)[:60]}")
+    return by
 
 
 @router.get("/usage", **described("Sum up what runs have used", gives=UsagePage))
@@ -170,35 +180,22 @@ async def usage(
     _caller: Annotated[Caller, needs(Scope.USAGE_READ)],
     served: Served,
     paging: Paged,
-    since: Annotated[
-        str | None, Query(max_length=40, description="From when on; 30 days before the end")
-    ] = None,
-    until: Annotated[str | None, Query(max_length=40, description="Until when, exclusive; now")] = None,
-    by: Annotated[str, Query(max_length=40, description="day, target, principal, or some of them")] = (
-        "day,target,principal"
-    ),
+    since: Annotated[Instant | None, Query(description="From when on; 30 days before the end")] = None,
+    until: Annotated[Instant | None, Query(description="Until when, exclusive; now")] = None,
+    by: Annotated[
+        str,
+        Query(max_length=40, description="day, target, principal, or some of them"),
+        AfterValidator(_grouped),
+    ] = "day,target,principal",
 ) -> Response:
     """A run counts on the day, in UTC, on which it ended. Targets that tell of no usage have none."""
-    names = [name for name in by.split(",") if name]
-    if wrong := sorted(set(names) - set(GROUPS)):
-        raise Invalid([Fault("by", f"must be of {', '.join(GROUPS)}, not {', '.join(wrong)[:60]}")])
+    names = _names(by)
     skip = _skipped(paging.after)
-    found = await served.usage.spent(
-        _at("since", since), _at("until", until), Grouping.of(set(names)), skip, paging.wanted
-    )
+    found = await served.usage.spent(since, until, Grouping.of(set(names)), skip, paging.wanted)
     more = str(skip + paging.limit) if len(found.items) > paging.limit else None
     page = paging.part(found.items[: paging.limit], _used_json, more)
     head = {"since": rfc3339(found.since), "until": rfc3339(found.until)}
     return send(shown({**head, "by": names, "total": _used_json(found.total), **page}))
-
-
-def _at(field: str, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        return read_instant(text.strip().replace(" ", "+"))
-    except ValueError:
-        raise Invalid([Fault(field, "must be an instant such as 2026-11-29T09:00:00Z")]) from None
 
 
 def _skipped(position: str) -> int:

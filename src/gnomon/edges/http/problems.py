@@ -139,11 +139,15 @@ async def on_error(request: Request, error: Exception) -> Response:
 async def on_validation(request: Request, error: Exception) -> Response:
     """A parameter of the address or a header that FastAPI could not read."""
     assert isinstance(error, RequestValidationError)
-    faults = [
+    return await on_error(request, Invalid(faults_of(error.errors())))
+
+
+def faults_of(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
+    """What is wrong with the parameters of an address, as FastAPI tells it."""
+    return [
         Fault(".".join(str(part) for part in item["loc"][1:]) or str(item["loc"][0]), _in_words(item))
-        for item in error.errors()
+        for item in errors
     ]
-    return await on_error(request, Invalid(faults))
 
 
 def _in_words(item: Mapping[str, Any]) -> str:
@@ -154,12 +158,12 @@ def _in_words(item: Mapping[str, Any]) -> str:
             return f"must be one of {limits['expected'].replace(chr(39), '').replace(' or ', ', ')}"
         case "int_parsing" | "int_from_float":
             return "must be a whole number"
-        case "greater_than_equal":
-            return f"must be at least {limits['ge']}"
-        case "less_than_equal":
-            return f"must be at most {limits['le']}"
+        case "greater_than_equal" | "less_than_equal":
+            return f"must be at least {limits['ge']}" if "ge" in limits else f"must be at most {limits['le']}"
         case "missing":
             return "is required"
+        case "value_error":  # one of ours (parameters.py)
+            return str(limits["error"])
         case _:
             return str(item["msg"])
 

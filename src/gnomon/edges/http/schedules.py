@@ -6,10 +6,9 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from gnomon.domain.caller import Caller
-from gnomon.domain.errors import Fault, Invalid
 from gnomon.domain.filters import EVER, LAST, RunPlace, ScheduleFilter
-from gnomon.domain.form import Form, read_instant
-from gnomon.domain.instants import from_micros, to_micros
+from gnomon.domain.form import Form
+from gnomon.domain.instants import to_micros
 from gnomon.domain.occurrence import Disposition
 from gnomon.domain.run import Run, RunStatus
 from gnomon.domain.schedule import Schedule, ScheduleStatus
@@ -30,6 +29,7 @@ from gnomon.edges.http.answers import (
 from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import Body, OptionalBody
 from gnomon.edges.http.paging import Paged, number
+from gnomon.edges.http.parameters import Instant
 from gnomon.edges.http.routing import described
 from gnomon.edges.http.run_shapes import RunPage, RunShape, run_json
 from gnomon.edges.http.schedule_answers import (
@@ -183,16 +183,14 @@ async def occurrences(  # noqa: PLR0917 - the parameters of the address
     schedule: Named,
     paged: Paged,
     disposition: Annotated[Disposition | None, Query(description="fired, skipped or missed")] = None,
-    since: Annotated[str | None, Query(max_length=40, description="The earliest slot, an instant")] = None,
-    until: Annotated[
-        str | None, Query(max_length=40, description="The instant before which they lie")
-    ] = None,
+    since: Annotated[Instant | None, Query(description="The earliest slot, an instant")] = None,
+    until: Annotated[Instant | None, Query(description="The instant before which they lie")] = None,
 ) -> Response:
     """What became of its slots, the newest first."""
-    before = (
-        number(paged.after, EVER) if until is None else min(number(paged.after, EVER), _at("until", until))
-    )
-    begin = -EVER if since is None else _at("since", since)
+    before = number(paged.after, EVER)
+    if until is not None:
+        before = min(before, to_micros(until))
+    begin = -EVER if since is None else to_micros(since)
     found = await served.runs.occurrences(schedule, before, begin, disposition, paged.wanted)
     body = paged.page(found, occurrence_json, lambda told: str(to_micros(told.occurrence.nominal_fire_at)))
     return send(shown(body))
@@ -226,10 +224,10 @@ async def explain(
     _caller: Reader,
     served: Served,
     schedule: Named,
-    at: Annotated[str, Query(max_length=40, description="Any instant, with its offset")],
+    at: Annotated[Instant, Query(description="Any instant, with its offset")],
 ) -> Response:
     """What became of the slot at this instant and why; for an instant that is none, the slots around it (DSP-9)."""
-    found = await served.explain.explain(schedule, from_micros(_at("at", at)))
+    found = await served.explain.explain(schedule, at)
     return send(shown(explanation_json(found)))
 
 
@@ -237,11 +235,3 @@ def _nothing_in(body: dict[str, Any]) -> None:
     form = Form(body)
     form.only(())
     form.finish()
-
-
-def _at(field: str, text: str) -> int:
-    """An instant of the address, in microseconds; a plus sign that came unescaped reads as a space."""
-    try:
-        return to_micros(read_instant(text.strip().replace(" ", "+")))
-    except ValueError:
-        raise Invalid([Fault(field, "must be an instant such as 2026-11-29T09:00:00Z")]) from None
