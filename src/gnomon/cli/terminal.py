@@ -1,7 +1,7 @@
 """What a command prints: records, lists and problems, for people or as JSON. It must not know what a record is about.
 
 People get text that reads in 80 columns and in fewer: a list drops its least important columns, and where even that is
-too wide each record becomes a block. Colour only on a terminal, and never with ``NO_COLOR``. Results go to standard
+too wide each record becomes a block. What goes into a pipe or a file has no width, and all of it. Colour only on a terminal, and never with ``NO_COLOR``. Results go to standard
 output, everything else to standard error.
 """
 
@@ -58,7 +58,9 @@ class Terminal:
 
     @property
     def width(self) -> int:
-        """Columns there are; 80 where nobody says."""
+        """Columns there are: as ``COLUMNS`` says, or the terminal; without either there is no end to a line."""
+        if not (os.environ.get("COLUMNS", "").isdigit() or self._out.isatty()):
+            return sys.maxsize
         return max(20, shutil.get_terminal_size((80, 24)).columns)
 
     def data(self, value: Any) -> None:

@@ -117,6 +117,34 @@ def terminal(*, as_json: bool = False) -> tuple[Terminal, io.StringIO, io.String
     return Terminal(as_json=as_json, out=out, err=err), out, err
 
 
+class _Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "columns", "cut"),
+    [(io.StringIO, None, False), (io.StringIO, "80", True), (_Tty, None, True), (_Tty, "80", True)],
+)
+def test_what_goes_into_a_pipe_is_not_cut(
+    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], columns: str | None, cut: bool
+) -> None:
+    """There it is searched; a terminal gets a text that ends in an ellipsis, as does who names a width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
+    name, query = "B" * 150, "word " * 40
+    out = stream()
+    to = Terminal(as_json=False, out=out, err=io.StringIO())
+    to.listing({"items": [{**RECORDS[1], "who": {"name": name}}], "next_cursor": None}, COLUMNS, empty="")
+    to.record({"query": query.strip()})
+    lines = out.getvalue().splitlines()
+    assert lines[0].split() == ["ID", "STATUS", "NEXT", "SLOT", "NAME"]
+    assert lines[1].endswith("…" if cut else name)
+    assert (len(lines) > 3) is cut
+    assert max(map(len, lines)) <= 80 or not cut
+
+
 def test_control_characters_of_a_record_never_reach_the_terminal() -> None:
     out, text, _ = terminal()
     out.record({"name": "\x1b[2Jgone\x07\u202e"})
