@@ -1,7 +1,8 @@
 """Where events are written, and how: one line each, to standard error, as text or as JSON (OPS-6).
 
 Ours come through structlog, those of libraries through ``logging``; both leave by the same door, in the same form.
-What an event is about is the caller's affair; that no secret leaves in one is this module's too.
+What an event is about is the caller's affair; that no secret leaves in one is this module's too. An event may say itself
+``in_short``: a person's terminal shows that instead of its fields.
 """
 
 import logging
@@ -61,15 +62,30 @@ def is_terminal() -> bool:
 
 def _rendering(out: TextIO, as_json: bool) -> list[Processor]:
     if as_json:
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        return [
+            _in_full,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(default=str),
+        ]
     plain = structlog.dev.plain_traceback
     return [
-        structlog.dev.ConsoleRenderer(colors=_coloured(out), exception_formatter=plain, timestamp_key="at")
+        _in_short if out.isatty() else _in_full,
+        structlog.dev.ConsoleRenderer(colors=_coloured(out), exception_formatter=plain, timestamp_key="at"),
     ]
 
 
 def _coloured(out: TextIO) -> bool:
     return out.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _in_full(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    event.pop("in_short", None)
+    return event
+
+
+def _in_short(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    said = event.pop("in_short", None)
+    return event if said is None else {"at": event["at"], "level": event["level"], "event": said}
 
 
 def _hide_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

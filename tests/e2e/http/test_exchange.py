@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, MutableMapping
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -92,3 +93,20 @@ async def test_a_handler_sees_the_hang_up_and_its_pieces_go_out_at_once() -> Non
     )
     await app({**asked("GET", "/stream"), "asgi": {"version": "3.0", "spec_version": "2.4"}}, receive, send)
     assert seen == [True]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "said"),
+    [
+        ("GET", "/v1/agents/nobody", "GET /v1/agents/nobody 401 0.0 ms"),
+        ("HEAD", "/healthz", "HEAD /healthz 200 0.0 ms"),
+    ],
+)
+async def test_a_request_is_said_in_short(api: Api, method: str, path: str, said: str) -> None:
+    """OPS-6: method, path, status and time fit on a line of a terminal; all else stands in the other forms."""
+    with capture_logs() as lines:
+        async with api.client() as anybody:
+            await anybody.request(method, path)
+    (line,) = [line for line in lines if line["event"] == "request"]
+    assert line["in_short"] == said
+    assert {"request_id", "actor", "duration_seconds"} < line.keys()

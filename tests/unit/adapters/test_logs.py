@@ -67,14 +67,40 @@ def test_what_is_below_the_level_is_not_written() -> None:
     assert [line["event"] for line in lines(out)] == ["loud"]
 
 
-def test_no_color_is_honoured_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class _Tty(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
+
+@pytest.mark.parametrize(("kind", "as_json"), [(io.StringIO, True), (_Tty, True), (io.StringIO, False)])
+def test_what_no_person_looks_at_has_every_field(kind: type[io.StringIO], as_json: bool) -> None:
+    out = kind()
+    configure(as_json=as_json, stream=out)
+    structlog.get_logger("ours").info("request", in_short="GET / 200 1 ms", request_id="req_1", status=200)
+    assert "req_1" in out.getvalue()
+    assert "GET" not in out.getvalue()
+    assert "in_short" not in out.getvalue()
+
+
+def test_a_terminal_shows_what_is_said_in_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And in full where nothing is."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = _Tty()
+    configure(as_json=False, stream=out)
+    log = structlog.get_logger("ours")
+    log.info("request", in_short="GET /v1/schedules/sch_06h2g5j9k7jzqf1avj9k 200 12 ms", request_id="req_1")
+    log.info("request", in_short=None, request_id="req_2", status=503)
+    short, full = out.getvalue().splitlines()
+    assert short.endswith("GET /v1/schedules/sch_06h2g5j9k7jzqf1avj9k 200 12 ms")
+    assert len(short) < 100
+    assert "req_2" in full
+    assert "in_short" not in full
+
+
+def test_no_color_is_honoured_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for value, coloured in (("", True), ("1", False)):
         monkeypatch.setenv("NO_COLOR", value)
-        out = Terminal()
+        out = _Tty()
         configure(as_json=False, stream=out)
         structlog.get_logger().warning("loud")
         assert ("\x1b[" in out.getvalue()) is coloured

@@ -20,6 +20,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"
 _PATH_BYTES = 300
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 _REFUSED = 400
+_FAILED = 500
 _HUNG_UP = 499  # in the log and the figures alone; nobody is left to read it
 
 
@@ -75,18 +76,26 @@ class Exchange:
         finally:
             seconds = self._clock.monotonic() - began
             self._figures.observe(scope, out.status or _HUNG_UP, seconds)
-            # Who asks every few seconds whether all is well must not bury what people did.
-            quiet = scope["path"] in _PROBES and out.status < _REFUSED
-            _log.log(
-                logging.DEBUG if quiet else logging.INFO,
-                "request",
-                request_id=request_id,
-                method="HEAD" if out.head else scope["method"],
-                path=_path(scope),
-                status=out.status or _HUNG_UP,
-                duration_seconds=round(seconds, 6),
-                actor=getattr(scope["state"].get("caller"), "actor", None),
-            )
+            self._note(scope, request_id, out, seconds)
+
+    @staticmethod
+    def _note(scope: Scope, request_id: str, out: "_Sending", seconds: float) -> None:
+        # Who asks every few seconds whether all is well must not bury what people did.
+        quiet = scope["path"] in _PROBES and out.status < _REFUSED
+        method = "HEAD" if out.head else scope["method"]
+        path, status = _path(scope), out.status or _HUNG_UP
+        _log.log(
+            logging.DEBUG if quiet else logging.INFO,
+            "request",
+            # under its id stands elsewhere in the log what went wrong
+            in_short=None if status >= _FAILED else f"{method} {path} {status} {seconds * 1_000:.1f} ms",
+            request_id=request_id,
+            method=method,
+            path=path,
+            status=status,
+            duration_seconds=round(seconds, 6),
+            actor=getattr(scope["state"].get("caller"), "actor", None),
+        )
 
 
 class _Sending:
