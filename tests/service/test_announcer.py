@@ -9,11 +9,14 @@ from structlog.testing import capture_logs
 
 from gnomon.adapters.clock import SystemClock
 from gnomon.domain.errors import Unavailable
+from gnomon.ports.wakeup import News
 from gnomon.services import announcer
-from gnomon.services.announcer import LONGEST_SECONDS, SHORTEST_SECONDS, Announcer, Spacing
+from gnomon.services.announcer import LONGEST_SECONDS, SHORTEST_SECONDS, Announcer, Pacing, Spacing
 from gnomon.services.signal import Signal
+from gnomon.testing.clock import FrozenClock
+from support.databases import START
 
-BOUND = 5.0
+BOUND, RUN = 5.0, News.RUN
 
 
 class Exchange:
@@ -24,7 +27,7 @@ class Exchange:
         self.fail: Exception | None = None
         self.opened = 0
 
-    async def open(self, on_ring: Callable[[], None], on_lost: Callable[[], None]) -> "Line":
+    async def open(self, on_ring: Callable[[str], None], on_lost: Callable[[], None]) -> "Line":
         self.opened += 1
         if self.fail is not None:
             raise self.fail
@@ -34,23 +37,27 @@ class Exchange:
 
 
 class Line:
-    def __init__(self, exchange: Exchange, on_ring: Callable[[], None], on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, exchange: Exchange, on_ring: Callable[[str], None], on_lost: Callable[[], None]
+    ) -> None:
         self.exchange = exchange
         self.on_ring = on_ring
         self.on_lost = on_lost
         self.rung = 0
+        self.texts: list[str] = []
         self.checked = 0
         self.closed = False
         self.fail: Exception | None = None
         self.held: asyncio.Event | None = None
 
-    async def ring(self) -> None:
+    async def ring(self, text: str) -> None:
         if self.fail is not None:
             raise self.fail
         self.rung += 1
+        self.texts.append(text)
         for other in self.exchange.lines:
             if other is not self and not other.closed:
-                other.on_ring()
+                other.on_ring(text)
         if self.held is not None:
             await self.held.wait()
 
@@ -80,12 +87,12 @@ async def until(condition: Callable[[], Any]) -> None:
             await asyncio.sleep(0)
 
 
-def process(exchange: Exchange) -> tuple[Announcer, list[int]]:
-    heard: list[int] = []
-    return Announcer(exchange.open, SystemClock(), lambda: heard.append(1)), heard
+def process(exchange: Exchange) -> tuple[Announcer, list[News]]:
+    heard: list[News] = []
+    return Announcer(exchange.open, SystemClock(), heard.append), heard
 
 
-async def both(exchange: Exchange) -> tuple[Announcer, list[int], Announcer, list[int]]:
+async def both(exchange: Exchange) -> tuple[Announcer, list[News], Announcer, list[News]]:
     (a, heard_a), (b, heard_b) = process(exchange), process(exchange)
     a.start()
     b.start()
@@ -95,7 +102,7 @@ async def both(exchange: Exchange) -> tuple[Announcer, list[int], Announcer, lis
 
 async def test_what_one_announces_the_others_hear_and_it_itself_does_not(exchange: Exchange) -> None:
     a, heard_a, b, heard_b = await both(exchange)
-    a.announce()
+    a.announce(RUN)
     await until(lambda: heard_b)
     assert heard_a == []
     await a.stop()
@@ -106,7 +113,7 @@ async def test_what_one_announces_the_others_hear_and_it_itself_does_not(exchang
 async def test_a_thousand_announcements_at_once_are_two_rings_at_most(exchange: Exchange) -> None:
     a, _, b, heard_b = await both(exchange)
     for _ in range(1_000):
-        a.announce()
+        a.announce(RUN)
     await until(lambda: heard_b)
     await a.stop()
     await b.stop()
@@ -121,10 +128,10 @@ async def test_one_ring_is_under_way_at_a_time_and_what_comes_meanwhile_is_the_n
     await until(lambda: a.connected)
     line = exchange.lines[0]
     line.held = asyncio.Event()
-    a.announce()
+    a.announce(RUN)
     await until(lambda: line.rung == 1)
     for _ in range(10):
-        a.announce()
+        a.announce(RUN)
         await asyncio.sleep(0)
     assert line.rung == 1
     line.held.set()
@@ -138,7 +145,7 @@ async def test_a_process_that_only_tells_needs_no_start_and_tells_before_it_goes
     b.start()
     await until(lambda: b.connected)
     a, _ = process(exchange)
-    a.announce()
+    a.announce(RUN)
     await a.stop()
     await until(lambda: heard_b)
     await b.stop()
@@ -148,7 +155,7 @@ async def test_a_process_that_never_tells_nor_listens_opens_nothing(exchange: Ex
     a, _ = process(exchange)
     await a.stop()
     assert exchange.opened == 0
-    a.announce()
+    a.announce(RUN)
     await asyncio.sleep(0)
     assert exchange.opened == 0, "after the stop nothing is opened any more"
 
@@ -159,9 +166,9 @@ async def test_a_lost_line_is_opened_again_and_what_may_have_been_missed_is_look
     a, heard_a, b, _ = await both(exchange)
     exchange.lines[0].on_lost()
     await until(lambda: len(exchange.lines) == 3 and a.connected)
-    assert heard_a == [1]
+    assert heard_a == [News.ANYTHING]
     assert exchange.lines[0].closed
-    b.announce()
+    b.announce(RUN)
     await until(lambda: len(heard_a) == 2)
     await a.stop()
     await b.stop()
@@ -170,7 +177,7 @@ async def test_a_lost_line_is_opened_again_and_what_may_have_been_missed_is_look
 async def test_a_ring_that_failed_is_rung_on_the_next_line(exchange: Exchange) -> None:
     a, _, b, heard_b = await both(exchange)
     exchange.lines[0].fail = Unavailable("gone")
-    a.announce()
+    a.announce(RUN)
     await until(lambda: heard_b)
     assert exchange.lines[2].rung == 1
     await a.stop()
@@ -186,7 +193,7 @@ async def test_an_exchange_that_is_down_is_tried_again_and_told_once(exchange: E
         exchange.fail = None
         await until(lambda: a.connected)
     assert [entry["event"] for entry in logs] == ["wakeup_line_down", "wakeup_line_up"]
-    assert heard == [1]
+    assert heard == [News.ANYTHING]
     await a.stop()
 
 
@@ -208,8 +215,8 @@ async def test_the_stop_does_not_wait_for_an_exchange_that_is_down(
     async def hangs(*_: object) -> Any:
         await asyncio.Event().wait()
 
-    a = Announcer(hangs, SystemClock(), lambda: None)
-    a.announce()
+    a = Announcer(hangs, SystemClock(), lambda _: None)
+    a.announce(RUN)
     async with asyncio.timeout(BOUND):
         await a.stop()
 
@@ -227,16 +234,18 @@ async def test_a_line_that_died_without_a_word_is_found_out(
 
 
 async def test_rings_that_come_in_a_crowd_are_heard_together(exchange: Exchange) -> None:
-    a, heard = process(exchange)
+    clock, heard = FrozenClock(START), list[News]()
+    a = Announcer(exchange.open, clock, heard.append)
     a.start()
     await until(lambda: a.connected)
     ring = exchange.lines[0].on_ring
-    ring()
-    assert heard == [1], "at once after quiet"
+    ring("run")
+    assert heard == [RUN], "at once after quiet"
     for _ in range(100):
-        ring()
-    assert heard == [1]
-    await until(lambda: heard == [1, 1])
+        ring("run")
+    assert heard == [RUN]
+    clock.advance(SHORTEST_SECONDS)
+    await until(lambda: heard == [RUN, RUN])
     await a.stop()
 
 
@@ -258,11 +267,60 @@ def test_spacing_is_short_after_quiet_and_grows_in_a_crowd_up_to_its_bound() -> 
 
 
 async def test_a_signal_announces_what_is_notified_and_not_what_only_wakes() -> None:
-    told: list[int] = []
-    signal = Signal(lambda: told.append(1))
+    told: list[News] = []
+    signal = Signal(told.append)
     waiting: Awaitable[int] = asyncio.ensure_future(signal.wait(0, BOUND))
     await asyncio.sleep(0)
     signal.wake()
     assert (await waiting, told) == (1, [])
     signal.notify()
-    assert (signal.version, told) == (2, [1])
+    assert (signal.version, told) == (2, [News.ANYTHING])
+
+
+async def test_what_is_told_is_what_the_others_hear_and_what_is_not_understood_may_be_anything(
+    exchange: Exchange,
+) -> None:
+    """A process of another version rings without a word, or with words that are not known here."""
+    a, _, b, heard = await both(exchange)
+    a.announce(News.SLOT)
+    a.announce(News.RUN)
+    await until(lambda: heard)
+    assert heard == [News.RUN | News.SLOT]
+    assert exchange.lines[0].texts == ["run,slot"]
+    for text in ("", "run,moon", "SLOT", "run slot"):
+        heard.clear()
+        exchange.lines[1].on_ring(text)
+        await until(lambda: heard and sum(news.value for news in heard) >= News.ANYTHING.value)
+    await a.stop()
+    await b.stop()
+
+
+def test_what_costs_every_loop_a_look_keeps_its_distance_and_holds_up_nothing_else() -> None:
+    """P17: a run is told at once although something else was told a moment before."""
+    pacing = Pacing()
+    pacing.waiting = News.ANYTHING
+    assert pacing.take(100.0) == News.ANYTHING
+    pacing.waiting = News.ANYTHING
+    assert pacing.wait(100.0) == pytest.approx(SHORTEST_SECONDS)
+    now = 100.0 + 1.5 * SHORTEST_SECONDS
+    assert pacing.take(now) == News.RUN | News.SLOT
+    assert pacing.waiting == News.OTHER
+    assert pacing.wait(now) > 0
+    assert pacing.take(now) == News(0)
+    assert pacing.take(now, everything=True) == News.OTHER, "a process that goes tells all it has to tell"
+
+
+async def test_an_ear_is_woken_by_its_own_news_and_the_signal_by_any() -> None:
+    """P17, P21: a run that was queued costs the dispatchers no look, a schedule the runners none."""
+    signal = Signal()
+    run, slot = signal.ear(News.RUN | News.OTHER), signal.ear(News.SLOT | News.OTHER)
+    signal.notify(News.RUN)
+    assert (signal.version, run.version, slot.version) == (1, 1, 0)
+    signal.wake(News.SLOT)
+    assert (signal.version, run.version, slot.version) == (2, 1, 1)
+    signal.notify()
+    assert (signal.version, run.version, slot.version) == (3, 2, 2)
+    waiting: Awaitable[int] = asyncio.ensure_future(slot.wait(2, BOUND))
+    await asyncio.sleep(0)
+    slot.wake()
+    assert (await waiting, signal.version, run.version) == (3, 3, 2)

@@ -12,6 +12,7 @@ import pytest
 from gnomon.adapters.clock import SystemClock
 from gnomon.adapters.postgres_server import PostgresServer
 from gnomon.domain.errors import Unavailable
+from gnomon.ports.wakeup import News
 from gnomon.services import announcer
 from gnomon.services.announcer import Announcer
 from gnomon.stores.postgres.line import channel_of, open_line
@@ -39,10 +40,12 @@ class Process:
     def __init__(self, url: str, schema: str = "gnomon") -> None:
         self.heard = asyncio.Event()
         self.times = 0
+        self.news = News(0)
         self.end = Announcer(partial(open_line, url, schema), SystemClock(), self._on_heard)
 
-    def _on_heard(self) -> None:
+    def _on_heard(self, news: News) -> None:
         self.times += 1
+        self.news |= news
         self.heard.set()
 
     async def up(self) -> "Process":
@@ -71,11 +74,12 @@ async def test_another_process_hears_within_fifteen_milliseconds(server: Postgre
     took = []
     for _ in range(60):
         began = perf_counter()
-        a.end.announce()
+        a.end.announce(News.RUN)
         await b.hears()
         took.append(perf_counter() - began)
         await asyncio.wait({asyncio.create_task(asyncio.Event().wait())}, timeout=0.01)
     assert a.times == 0, "its own rings wake nobody"
+    assert b.news == News.RUN
     assert sorted(took)[-3] < 0.015
     await a.end.stop()
     await b.end.stop()
@@ -93,7 +97,7 @@ async def test_a_killed_listener_is_replaced_and_looks_for_what_it_missed(
     await b.hears()
     await until(lambda: a.end.connected and b.end.connected)
     b.heard.clear()
-    a.end.announce()
+    a.end.announce(News.RUN)
     await b.hears()
     await a.end.stop()
     await b.end.stop()
@@ -102,11 +106,20 @@ async def test_a_killed_listener_is_replaced_and_looks_for_what_it_missed(
 async def test_processes_of_another_schema_are_not_woken(server: PostgresServer) -> None:
     a, b = await Process(server.url, "one").up(), await Process(server.url, "two").up()
     c = await Process(server.url, "one").up()
-    a.end.announce()
+    a.end.announce(News.RUN)
     await c.hears()
     assert b.times == 0
     for each in (a, b, c):
         await each.end.stop()
+
+
+async def test_a_ring_without_a_word_may_be_about_anything(server: PostgresServer, other: Any) -> None:
+    """As a process of the version before rings."""
+    a = await Process(server.url).up()
+    await other.execute(f'NOTIFY "{channel_of("gnomon")}"')
+    await a.hears()
+    assert a.news == News.ANYTHING
+    await a.end.stop()
 
 
 async def test_a_ring_waits_for_no_disk_and_no_standby(server: PostgresServer, other: Any) -> None:
@@ -116,7 +129,7 @@ async def test_a_ring_waits_for_no_disk_and_no_standby(server: PostgresServer, o
     try:
         await other.execute("SELECT pg_reload_conf()")
         for _ in range(3):
-            a.end.announce()
+            a.end.announce(News.RUN)
             await b.hears()
     finally:
         await other.execute("ALTER SYSTEM RESET synchronous_standby_names")
@@ -127,13 +140,13 @@ async def test_a_ring_waits_for_no_disk_and_no_standby(server: PostgresServer, o
 
 async def test_a_server_that_is_not_there_is_told_as_unavailable() -> None:
     with pytest.raises(Unavailable, match="reached"):
-        await open_line("postgresql://nobody@127.0.0.1:1/none", "gnomon", lambda: None, lambda: None)
+        await open_line("postgresql://nobody@127.0.0.1:1/none", "gnomon", lambda _: None, lambda: None)
 
 
 async def test_a_refused_password_is_told_without_it(server: PostgresServer) -> None:
     url = server.shown_url.partition("?")[0].replace("gnomon@", "gnomon:s3cret@")
     with pytest.raises(Unavailable) as caught:
-        await open_line(url, "gnomon", lambda: None, lambda: None)
+        await open_line(url, "gnomon", lambda _: None, lambda: None)
     assert "password" in caught.value.message
     assert "s3cret" not in caught.value.message
 

@@ -7,6 +7,7 @@ import pytest
 
 from gnomon.domain.errors import Conflict, Missing
 from gnomon.domain.run import Run, RunStatus
+from gnomon.ports.wakeup import News
 from gnomon.services.runs import QUIET_LOOKS, Runs, Streamed
 from gnomon.stores import runs
 from gnomon.stores.database import Tx
@@ -66,7 +67,7 @@ async def test_a_quiet_stream_says_that_it_lives(desk: Desk) -> None:
         version = 0
         waits = 0
 
-        def notify(self) -> None:
+        def notify(self, news: News = News.ANYTHING) -> None:
             raise AssertionError("nobody has anything to tell")
 
         wake = notify

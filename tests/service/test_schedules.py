@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from annotated_types import Le
 
 from gnomon.domain.errors import Conflict, Invalid, Missing, RevisionStale, RunInFlight
 from gnomon.domain.filters import ScheduleFilter
@@ -13,8 +14,10 @@ from gnomon.domain.instants import to_micros
 from gnomon.domain.schedule import ScheduleStatus
 from gnomon.domain.target import Target, TargetKind
 from gnomon.domain.versions import tag
+from gnomon.ports.wakeup import News
 from gnomon.services.pausing import disable_of_target
-from gnomon.services.schedules import Schedules
+from gnomon.services.schedules import FAR_SECONDS, Schedules
+from gnomon.settings import Settings
 from support.databases import START
 from support.desk import HOURLY, Desk, a_desk, written
 from support.house import AGENT, House, a_team, an_agent, rows
@@ -401,3 +404,24 @@ async def test_a_payload_is_stored_whole_or_refused(desk: Desk) -> None:
         with pytest.raises(Invalid) as caught:
             await desk.schedules.create(written(HOURLY, query=query), "ana")
         assert faults(caught) == {"query"}
+
+
+async def test_only_a_slot_that_comes_soon_wakes_the_dispatchers(desk: Desk) -> None:
+    """P21: all others are found by the look that every dispatcher makes within its tick (DSP-1)."""
+    [longest] = [
+        bound.le for bound in Settings.model_fields["tick_seconds"].metadata if isinstance(bound, Le)
+    ]
+    assert 2 * float(str(longest)) <= FAR_SECONDS
+    ear, now = desk.house.signal.ear(News.SLOT), desk.house.clock.now()
+
+    def once(seconds: float) -> dict[str, Any]:
+        return {"unit": "once", "at": f"{now + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}"}
+
+    hourly = await desk.make(HOURLY)
+    assert ear.version == 0
+    await desk.make(once(FAR_SECONDS))
+    assert ear.version == 1
+    await desk.schedules.edit(hourly.id, {"cadence": once(FAR_SECONDS)}, "bo")
+    assert ear.version == 2
+    await desk.schedules.edit(hourly.id, {"cadence": once(FAR_SECONDS + 1)}, "bo")
+    assert ear.version == 2

@@ -22,7 +22,7 @@ TOKEN = "t" * 32
 class Mute:
     """A line as a pooler in transaction mode gives it: every call is answered, nothing is ever heard."""
 
-    async def ring(self) -> None:
+    async def ring(self, text: str) -> None:
         """Rung into nothing."""
 
     async def check(self) -> None:

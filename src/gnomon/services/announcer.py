@@ -13,12 +13,14 @@ import structlog
 
 from gnomon.domain.errors import Unavailable
 from gnomon.ports.clock import Clock
-from gnomon.ports.wakeup import Line, OpenLine
+from gnomon.ports.wakeup import Line, News, OpenLine
 
 _log = structlog.get_logger()
-# Between two rings of one process, and between two wakeups by what it hears. The longer one is for processes that ring
-# without a pause: whoever hears them is awake anyway, and each wakeup costs it a look.
-SHORTEST_SECONDS, LONGEST_SECONDS = 0.003, 0.012
+# Between two rings of one kind, and between two wakeups by one. The longer one is for processes that ring without a
+# pause: whoever hears them is awake anyway, and each wakeup costs it a look. A run or a slot costs one loop a look, all
+# else every loop.
+SHORTEST_SECONDS, LONGEST_SECONDS = 0.001, 0.004
+_OTHER_SHORTEST, _OTHER_LONGEST = 0.003, 0.012
 # A line that died without a word (a lost peer, a silent firewall) is found out by this.
 CHECK_SECONDS = 300.0
 CALL_SECONDS = 5.0
@@ -46,25 +48,47 @@ class Spacing:
         self._last = now
 
 
+class Pacing:
+    """News that waits until it may go on, each kind spaced by itself."""
+
+    def __init__(self) -> None:
+        self._spacings = {kind: Spacing() for kind in News}
+        self._spacings[News.OTHER] = Spacing(_OTHER_SHORTEST, _OTHER_LONGEST)
+        self.waiting = News(0)
+
+    def wait(self, now: float) -> float:
+        """Seconds until the first of what waits may go on, from ``now`` (monotonic)."""
+        return min((self._spacings[kind].wait(now) for kind in self.waiting), default=0.0)
+
+    def take(self, now: float, *, everything: bool = False) -> News:
+        """What may go on now."""
+        taken = News(0)
+        for kind in self.waiting:
+            if everything or self._spacings[kind].wait(now) <= 0:
+                self._spacings[kind].passed(now)
+                taken |= kind
+        self.waiting &= ~taken
+        return taken
+
+
 class Announcer:
     """One process's end of the line. ``announce`` works before ``start`` too, for a process that only tells."""
 
-    def __init__(self, open_line: OpenLine, clock: Clock, on_heard: Callable[[], None]) -> None:
+    def __init__(self, open_line: OpenLine, clock: Clock, on_heard: Callable[[News], None]) -> None:
         self._open_line = open_line
         self._clock = clock
         self._on_heard = on_heard
-        self._pending = False
         self._lost = False
         self._stop = asyncio.Event()
         self._stir = asyncio.Event()  # an announcement, a lost line, the stop
         self._task: asyncio.Task[None] | None = None
-        self._sending, self._hearing = Spacing(), Spacing()
+        self._sending, self._hearing = Pacing(), Pacing()
         self._wake_at: asyncio.TimerHandle | None = None
         self.connected = False
 
-    def announce(self) -> None:
+    def announce(self, news: News) -> None:
         """Ring soon, on the event loop; any number of calls until then are one ring."""
-        self._pending = True
+        self._sending.waiting |= news
         self._stir.set()
         self.start()
 
@@ -96,7 +120,7 @@ class Announcer:
                 warned = True
             else:
                 if warned or heard_before:
-                    self._on_heard()  # whatever was rung in between was not heard
+                    self._on_heard(News.ANYTHING)  # whatever was rung in between was not heard
                 if warned:
                     _log.info("wakeup_line_up")
                 pause, warned, heard_before, self.connected = _FIRST_PAUSE, False, True, True
@@ -111,7 +135,7 @@ class Announcer:
         try:
             while not self._lost:
                 self._stir.clear()
-                if self._pending:
+                if self._sending.waiting:
                     await self._ring(line)
                 elif self._stop.is_set():
                     return
@@ -127,33 +151,36 @@ class Announcer:
         wait = self._sending.wait(self._clock.monotonic())
         if wait > 0 and not self._stop.is_set():
             await self._clock.wait(wait)
-        self._pending = False
-        self._sending.passed(self._clock.monotonic())
+        news = self._sending.take(self._clock.monotonic(), everything=self._stop.is_set())
+        if not news:  # the clock that was waited by is not the one that is read
+            return
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                await line.ring()
+                await line.ring(news.text)
         except BaseException:
-            self._pending = True
+            self._sending.waiting |= news
             raise
 
     def _hung_up(self) -> None:
         self._lost = True
         self._stir.set()
 
-    def _heard(self) -> None:
+    def _heard(self, text: str) -> None:
         """Another process rang: wake at once after quiet, else when the spacing allows it, and once for all of them."""
-        if self._wake_at is not None:
-            return
-        wait = self._hearing.wait(self._clock.monotonic())
-        if wait > 0:
-            self._wake_at = asyncio.get_running_loop().call_later(wait, self._wake)
-        else:
-            self._wake()
+        self._hearing.waiting |= News.read(text)
+        self._wake()
 
     def _wake(self) -> None:
-        self._wake_at = None
-        self._hearing.passed(self._clock.monotonic())
-        self._on_heard()
+        if self._wake_at is not None:
+            self._wake_at.cancel()
+            self._wake_at = None
+        now = self._clock.monotonic()
+        news = self._hearing.take(now)
+        if self._hearing.waiting:
+            wait = self._hearing.wait(now)
+            self._wake_at = asyncio.get_running_loop().call_later(wait, self._wake)
+        if news:
+            self._on_heard(news)
 
 
 async def _within(event: asyncio.Event, seconds: float) -> bool:

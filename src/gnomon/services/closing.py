@@ -19,7 +19,7 @@ from gnomon.domain.limits import breach
 from gnomon.domain.run import RunError, RunStatus
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
-from gnomon.ports.wakeup import Wakeup
+from gnomon.ports.wakeup import News, Wakeup
 from gnomon.services.ending import Ending, close, close_in_doubt, close_or_tell, closing_row, fenced, released
 from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, runs, targets
@@ -77,7 +77,7 @@ class Closing:
             return True
 
         landed = await self._database.write_guarded(work)
-        self._wakeup.notify()
+        self._wakeup.notify(News.RUN)
         if not landed:
             raise FenceStale(
                 f"Run {run_id} is not held under fence {fence} any more: it is over, or it was given to somebody else. "
@@ -96,7 +96,7 @@ class Closing:
                     self.ended["retried" if ending.retry_in_us is not None else ending.status] += 1
                 notify = notify or ending.retry_in_us is not None or ending.status is not RunStatus.SUCCEEDED
             if notify:
-                self._wakeup.notify()
+                self._wakeup.notify(News.RUN)
 
     async def _write(self, endings: list[Ending], *, doubtful: bool = False) -> frozenset[str]:
         """Write a batch, come what may; the runs whose ending landed. ``doubtful``: it may have landed before."""
@@ -128,7 +128,7 @@ class Closing:
             landed |= (await self._database.write_guarded(partial(close_or_tell, endings=left))).ids
         in_full = left if plain else endings
         if any(not ending.grant.parallel for ending in in_full):  # whoever waited for one of them may begin
-            self._wakeup.notify()
+            self._wakeup.notify(News.RUN)
         return landed
 
     async def _release_alone(self, ending: Ending) -> frozenset[str]:

@@ -22,7 +22,7 @@ from gnomon.domain.ids import Kind
 from gnomon.domain.instants import SECOND
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
-from gnomon.ports.wakeup import Wakeup
+from gnomon.ports.wakeup import News, Wakeup
 from gnomon.services import slot_writing
 from gnomon.services.claiming import HELD_SECONDS
 from gnomon.services.gates import Gates, TargetKey, Verdict
@@ -232,7 +232,7 @@ class Dispatcher:
             self._runner.take([taken.grant(claim.taken_at) for taken in scan.taken], claim.places)
         self.recorded.update(scan.outcomes)
         if scan.queued:
-            self._wakeup.notify()
+            self._wakeup.notify(News.RUN)
         return scan
 
     async def _write(self, _claim: _Claim, write: Write, planned: list[Plan]) -> Written:

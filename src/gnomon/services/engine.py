@@ -15,6 +15,7 @@ from gnomon.domain.audit import Action
 from gnomon.domain.instants import SECOND
 from gnomon.ports.clock import Clock
 from gnomon.ports.telemetry import Counts
+from gnomon.ports.wakeup import News
 from gnomon.services.agenda import TOGETHER_SECONDS, Agenda, Chore, anything_held, next_run, next_slot
 from gnomon.services.attempt import Attempts
 from gnomon.services.clock_guard import ClockGuard, Jump
@@ -153,14 +154,20 @@ class Engine:
         self, clock: Clock, errands: tuple[Errand, ...], *, dispatch: bool, work: bool
     ) -> dict[str, Loop]:
         def loop(
-            name: str, tick: Tick, seconds: float, due_at: DueAt | None, *, listens: bool = True
+            name: str,
+            tick: Tick,
+            seconds: float,
+            due_at: DueAt | None,
+            *,
+            hears: News = News.OTHER,
+            listens: bool = True,
         ) -> Loop:
             ahead = None if due_at is None else partial(self._agenda.wait, due_at)
             return Loop(
                 name,
                 tick,
                 clock=clock,
-                wakeup=self._signal,
+                wakeup=self._signal.ear(hears),
                 most_seconds=seconds,
                 listens=listens,
                 ahead=ahead,
@@ -168,9 +175,13 @@ class Engine:
 
         loops: list[Loop] = []
         if dispatch:
-            loops.append(loop("dispatch", self.dispatcher.tick, self._pace.tick_seconds, self._next_slot))
+            tick = self._pace.tick_seconds
+            loops.append(
+                loop("dispatch", self.dispatcher.tick, tick, self._next_slot, hears=News.SLOT | News.OTHER)
+            )
         if work:
-            loops.append(loop("run", self.runner.tick, self._pace.tick_seconds, self._next_run))
+            tick = self._pace.tick_seconds
+            loops.append(loop("run", self.runner.tick, tick, self._next_run, hears=News.RUN | News.OTHER))
         if dispatch or work:
             loops.append(loop("sweep", self._sweep, self._pace.sweep_seconds, None, listens=False))
         loops += [loop(each.name, each.tick, each.most_seconds, each.due_at) for each in errands]

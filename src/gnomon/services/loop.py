@@ -13,7 +13,7 @@ import structlog
 
 from gnomon.domain.errors import Unavailable
 from gnomon.ports.clock import Clock
-from gnomon.ports.wakeup import Wakeup
+from gnomon.ports.wakeup import Ear
 from gnomon.stores.agenda import Ahead
 
 _log = structlog.get_logger()
@@ -46,7 +46,7 @@ class Loop:
         tick: Tick,
         *,
         clock: Clock,
-        wakeup: Wakeup,
+        wakeup: Ear,
         most_seconds: float,
         listens: bool = True,
         ahead: Callable[[], Awaitable[float]] | None = None,

@@ -12,7 +12,7 @@ import structlog
 from gnomon.domain.errors import Unavailable
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
-from gnomon.ports.wakeup import Wakeup
+from gnomon.ports.wakeup import News, Wakeup
 from gnomon.services.claiming import give_back
 from gnomon.stores import runs
 from gnomon.stores.database import Database, Tx
@@ -60,7 +60,7 @@ class LostClaims:
                 "giveback", self._database.write_guarded, partial(give_back, owner=self._owner, held=held)
             )
             self._held -= held
-            self._wakeup.notify()
+            self._wakeup.notify(News.RUN)
         for claim_id, lands_until in list(self._ids.items()):
             over = self._clock.monotonic() >= lands_until
             give_back_claim = partial(self._give_back, claim_id=claim_id)
@@ -69,7 +69,7 @@ class LostClaims:
                 del self._ids[claim_id]
             if taken:
                 _log.warning("lost_claim_given_back", claim_id=claim_id, runs=taken)
-                self._wakeup.notify()
+                self._wakeup.notify(News.RUN)
 
     async def _give_back(self, tx: Tx, claim_id: str) -> int:
         return len(await give_back(tx, self._owner, await runs.under_claim(tx, self._owner, claim_id)))

@@ -13,7 +13,7 @@ from gnomon.domain.lease import lease_seconds
 from gnomon.domain.occurrence import Reason
 from gnomon.domain.run import INTERACTIVE, Run, Trigger
 from gnomon.domain.schedule import Overlap, Schedule, ScheduleStatus, SessionMode
-from gnomon.ports.wakeup import Wakeup
+from gnomon.ports.wakeup import News, Wakeup
 from gnomon.services.dedup import Once, Replay, run_once
 from gnomon.services.gates import Gates
 from gnomon.services.mint import Mint
@@ -64,7 +64,7 @@ class RunNow:
         except TargetGone:
             await self._disable(schedule_id, by)
             raise
-        self._signal.notify()
+        self._signal.notify(News.RUN)
         return started
 
     async def _start(

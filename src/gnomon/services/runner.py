@@ -16,7 +16,7 @@ from gnomon.domain.ids import Kind
 from gnomon.domain.instants import SECOND
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
-from gnomon.ports.wakeup import Wakeup
+from gnomon.ports.wakeup import News, Wakeup
 from gnomon.services.attempt import Attempts
 from gnomon.services.claiming import HELD_SECONDS, claim_runs, give_back
 from gnomon.services.closing import Closing
@@ -69,7 +69,7 @@ class Runner:
         self._process_id = process_id
         self._grace = kill_grace_seconds
         self.lost_claims = LostClaims(database, clock, process_id, wakeup)
-        self._share = places.share(wakeup.wake)
+        self._share = places.share(lambda: wakeup.wake(News.RUN))
         self._works = Works()
         self._closers: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -164,7 +164,7 @@ class Runner:
             _log.warning("give_back_delayed", run_id=work.grant.run_id, error=error.message)
         finally:
             self._forget(work)
-        self._wakeup.notify()
+        self._wakeup.notify(News.RUN)
 
     async def _claim(self) -> float | None:
         """Fill the free places from the queue; seconds until the next run may be claimed."""

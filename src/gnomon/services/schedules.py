@@ -26,7 +26,7 @@ from gnomon.domain.schedule import (
 )
 from gnomon.domain.target import Target, TargetKind
 from gnomon.domain.versions import Match
-from gnomon.ports.wakeup import Wakeup
+from gnomon.ports.wakeup import News, Wakeup
 from gnomon.services import pending
 from gnomon.services.dedup import Once, Replay, run_once
 from gnomon.services.mint import Mint
@@ -34,6 +34,8 @@ from gnomon.services.timetable import Timetable, anchor_of, timetable
 from gnomon.stores import audit, processes, schedules
 from gnomon.stores.database import Database, Tx
 
+# What comes due later than this wakes nobody: a dispatcher looks for itself twice before, whatever its tick.
+FAR_SECONDS = 60
 _TIMING = ("cadence", "starts_at", "ends_at", "max_runs")  # without them nothing can be said of its slots
 
 
@@ -63,7 +65,8 @@ class Schedules:
         made = await self._database.write(
             lambda tx: run_once(tx, once, lambda tx: self.create_in(tx, draft, by))
         )
-        self._signal.notify()
+        if isinstance(made, Schedule):
+            self._tell(made)
         return made
 
     async def create_in(self, tx: Tx, draft: Draft, by: str) -> Schedule:
@@ -117,8 +120,14 @@ class Schedules:
 
         saved = await self._database.write(work)
         if saved.changed:
-            self._signal.notify()
+            self._tell(saved.schedule)
         return saved
+
+    def _tell(self, saved: Schedule) -> None:
+        """Wake the dispatchers, where one of them could look too late for the slot."""
+        first = saved.next_fire_at
+        if first is not None and (first - saved.updated_at).total_seconds() <= FAR_SECONDS:
+            self._signal.notify(News.SLOT)
 
     async def edit_in(
         self, tx: Tx, schedule_id: str, patch: object, by: str, *, match: Match = None

@@ -85,7 +85,7 @@ def open_link(settings: Settings, clock: Clock) -> Link:
     announcer = Announcer(
         partial(open_line, address.dsn, address.schema),
         clock,
-        on_heard=lambda: signal.wake(),  # noqa: PLW0108 - made after this
+        on_heard=lambda news: signal.wake(news),  # noqa: PLW0108 - made after this
     )
     signal = Signal(announcer.announce)
     return Link(PostgresDatabase(settings.database_url, clock), signal, announcer)

@@ -25,12 +25,16 @@ class PostgresLine:
 
     def __init__(self, connection: Any, channel: str) -> None:
         self._connection = connection
-        # One trip. The commit waits for no disk and no standby: a ring that is lost in a crash woke nobody up anyway.
-        self._ring = f'BEGIN; SET LOCAL synchronous_commit TO off; NOTIFY "{channel}"; COMMIT'
+        self._channel = channel
 
-    async def ring(self) -> None:
-        """Tell the others."""
-        await self._say(self._ring)
+    async def ring(self, text: str) -> None:
+        """Tell the others.
+
+        In one trip. The commit waits for no disk and no standby: a ring that is lost in a crash woke nobody up anyway.
+        """
+        await self._say(
+            f"BEGIN; SET LOCAL synchronous_commit TO off; NOTIFY \"{self._channel}\", '{text}'; COMMIT"
+        )
 
     async def check(self) -> None:
         """Return if the server still answers."""
@@ -48,7 +52,7 @@ class PostgresLine:
 
 
 async def open_line(
-    dsn: str, schema: str, on_ring: Callable[[], None], on_lost: Callable[[], None]
+    dsn: str, schema: str, on_ring: Callable[[str], None], on_lost: Callable[[], None]
 ) -> PostgresLine:
     """Connect and listen; ``on_ring`` is called for what another process rings, ``on_lost`` when the connection ends.
 
@@ -60,9 +64,9 @@ async def open_line(
         connection = await asyncpg.connect(dsn, timeout=_CALL_SECONDS, statement_cache_size=0)
         own = connection.get_server_pid()
 
-        def heard(_connection: Any, pid: int, _channel: str, _payload: object) -> None:
+        def heard(_connection: Any, pid: int, _channel: str, payload: object) -> None:
             if pid != own:
-                on_ring()
+                on_ring(str(payload))
 
         connection.add_termination_listener(lambda _: on_lost())
         await connection.add_listener(channel, heard)
