@@ -20,6 +20,24 @@ def test_one_queue_alone_takes_them_all() -> None:
     assert share.take(100) == 3
 
 
+def test_work_that_is_over_needs_no_place_until_as_many_ends_wait_as_there_are_places() -> None:
+    """RUN-2: and the places that the further ones keep get free as the ends are written, whosever they are."""
+    share = Places(2).share(nothing)
+    assert share.take(2) == 2
+    share.end()
+    share.end()
+    assert share.take(2) == 2
+    share.end()
+    share.end()
+    assert (share.left, share.endings) == (0, 4)
+    share.written(1)
+    assert share.left == 1
+    share.written(2)
+    assert share.left == 2
+    share.written(1)
+    assert (share.left, share.endings) == (2, 0)
+
+
 def test_what_nobody_wants_is_left_to_whoever_has_work() -> None:
     """RUN-1: an idle tenant keeps no place empty."""
     places = Places(10)

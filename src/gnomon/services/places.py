@@ -5,7 +5,9 @@ soon as another one waits for a place, nobody takes more than an even part. So a
 is in work already, never by what is queued. Knows no database and no run.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 
 class Places:
@@ -43,12 +45,19 @@ class Share:
         self._places = places
         self.call = freed
         self.taken = 0
+        self.endings = 0
         self.waits = False
+        self._freed = asyncio.Event()
 
     @property
     def left(self) -> int:
         """How many more places it may take now."""
         return self._places.left_for(self)
+
+    @property
+    def _kept(self) -> int:
+        """How many of the endings keep their places."""
+        return max(0, self.endings - self._places.limit)
 
     def take(self, most: int) -> int:
         """Take up to ``most`` places; how many it got. Having got one, it waits no more."""
@@ -63,7 +72,31 @@ class Share:
         self.taken -= count
         assert self.taken >= 0
         if count:
+            self._freed.set()
             self._places.freed()
+
+    async def wait_for_one(self, seconds: float) -> None:
+        """Return as soon as one of its places has got free, or after ``seconds``."""
+        self._freed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._freed.wait(), seconds)
+
+    def end(self) -> None:
+        """Work is over, and its ending is still to be written: that needs no place.
+
+        But where as many endings as there are places are not written yet, the further ones keep theirs: a database that
+        takes none of them shall not be given ever more.
+        """
+        kept = self._kept
+        self.endings += 1
+        self.give_back(1 - (self._kept - kept))
+
+    def written(self, count: int) -> None:
+        """So many endings are written."""
+        kept = self._kept
+        self.endings -= count
+        assert self.endings >= 0
+        self.give_back(kept - self._kept)
 
     def wait(self) -> None:
         """There is work and no place for it: until it has one, no other takes more than its part."""

@@ -6,7 +6,6 @@ over its hard timeout; the runs themselves are tasks of the event loop.
 
 import asyncio
 from collections.abc import Coroutine, Iterable
-from contextlib import suppress
 
 import structlog
 
@@ -73,12 +72,12 @@ class Runner:
         self._works = Works()
         self._closers: set[asyncio.Task[None]] = set()
         self._draining = False
-        self._freed, self._idle = asyncio.Event(), asyncio.Event()
+        self._idle = asyncio.Event()
         self._idle.set()
 
     @property
     def in_work(self) -> int:
-        """How many runs this process works on."""
+        """How many runs this process works on, with those whose ending is being written."""
         return len(self._works)
 
     @property
@@ -96,24 +95,20 @@ class Runner:
 
     async def wait_for_place(self, seconds: float) -> None:
         """Return as soon as there is a free place, or after ``seconds``."""
-        if self.has_room(1):
-            return
-        self._freed.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._freed.wait(), seconds)
+        if not self.has_room(1):
+            await self._share.wait_for_one(seconds)
 
     def take(self, grants: list[Grant], reserved: int) -> None:
         """Start these claimed runs; the reserved places are given back, used or not."""
         if len(grants) < reserved:
-            self._give_places_back(reserved - len(grants))
+            self._share.give_back(reserved - len(grants))
         if not grants:
             return
         failpoints.reach("open.granted")
         loop, now = asyncio.get_running_loop(), self._clock.monotonic()
         self._renewal.hold_all(grants, lambda run_id: loop.call_soon_threadsafe(self._give_up, run_id))
         works = [Work(grant, now) for grant in grants]
-        if replaced := self._works.put_in(works):
-            self._give_places_back(replaced)
+        self._leave(self._works.put_in(works))
         for work in works:
             work.task = loop.create_task(self._work(work), name=work.grant.run_id)
         self._idle.clear()
@@ -216,16 +211,19 @@ class Runner:
             if self._reports.gathered:
                 await self._reports.flush()
         finally:
-            self._finish(work, ending)
+            self._finish(work, ending, target_is_over=True)
 
-    def _finish(self, work: Work, ending: Ending | None) -> None:
-        """Have the ending written, once; a run that was given up in the meantime writes nothing."""
+    def _finish(self, work: Work, ending: Ending | None, *, target_is_over: bool = False) -> None:
+        """Have the ending written, once, unless it was given up; the next may begin meanwhile, if the target is over."""
         if work.ended:
             return
         work.ended = True
         self._renewal.closing(work.grant.run_id)
         if ending is not None:
             self._closing.submit(ending)
+            if target_is_over:
+                work.ending = True
+                self._share.end()
         elif work.invoked:
             self._forget(work)
         else:
@@ -237,14 +235,16 @@ class Runner:
     def _forget(self, *works: Work) -> None:
         gone = self._works.take_out(works)
         if gone:
-            self._renewal.drop(gone)
-            self._give_places_back(len(gone))
+            self._renewal.drop([work.grant.run_id for work in gone])
+            self._leave(gone)
         if not self._works:
             self._idle.set()
 
-    def _give_places_back(self, count: int) -> None:
-        self._freed.set()
-        self._share.give_back(count)
+    def _leave(self, gone: list[Work]) -> None:
+        """Nothing of these is left to be done here."""
+        written = sum(work.ending for work in gone)
+        self._share.written(written)
+        self._share.give_back(len(gone) - written)
 
     def _give_up(self, run_id: str) -> None:
         work = self._works.get(run_id)

@@ -29,7 +29,8 @@ class Work:
     """One run in work.
 
     ``started_at`` is monotonic; ``stopping`` is set before the task is cancelled; ``ended`` once its outcome is decided,
-    after which nothing of it is written any more; ``usage`` is what the target reported so far.
+    after which nothing of it is written any more; ``ending`` while its outcome is being written and its target is over;
+    ``usage`` is what the target reported so far.
     """
 
     grant: Grant
@@ -41,6 +42,7 @@ class Work:
     stopping: Stopping | None = None
     cancelled_by: str | None = None
     ended: bool = False
+    ending: bool = False
     usage: Usage | None = None
 
 
@@ -104,13 +106,14 @@ class Works(dict[str, Work]):
         super().__init__()
         self.deadlines = Deadlines()
 
-    def put_in(self, works: Iterable[Work]) -> int:
-        """These begin now; how many took the place of one under an older fence, which is on its way out."""
-        replaced = 0
+    def put_in(self, works: Iterable[Work]) -> list[Work]:
+        """These begin now; those under an older fence that they took the place of, which are on their way out."""
+        replaced: list[Work] = []
         alike: dict[int, list[Work]] = {}
         for work in works:
             grant = work.grant
-            replaced += grant.run_id in self
+            if grant.run_id in self:
+                replaced.append(self[grant.run_id])
             self[grant.run_id] = work
             alike.setdefault(grant.timeout_seconds, []).append(work)
         for seconds, those in alike.items():
@@ -122,13 +125,13 @@ class Works(dict[str, Work]):
         found = [(self.get(grant.run_id), grant) for grant in grants]
         return [work for work, grant in found if work is not None and work.grant is grant]
 
-    def take_out(self, works: Iterable[Work]) -> list[str]:
-        """These have ended; the runs of those that were still there."""
-        gone = []
+    def take_out(self, works: Iterable[Work]) -> list[Work]:
+        """These have ended; those that were still there."""
+        gone: list[Work] = []
         for work in works:
             work.ended = True
             if self.get(work.grant.run_id) is work:
                 del self[work.grant.run_id]
-                gone.append(work.grant.run_id)
+                gone.append(work)
         self.deadlines.over(len(gone))
         return gone

@@ -6,6 +6,7 @@ _RUNNER = "tests/service/test_runner.py::"
 _WATCHDOG = "tests/service/test_watchdog.py::"
 _FOUND = "tests/service/test_found_by_simulation.py::"
 _CHAOS = "tests/service/test_found_by_chaos.py::"
+_ENDINGS = "tests/service/test_endings_hold_nobody_up.py::"
 _LATE = "tests/service/test_answers_that_come_late.py::"
 _AGENDA = "tests/service/test_agenda.py::"
 _RENEWAL = "services/renewal.py"
@@ -215,6 +216,34 @@ MUTANTS: tuple[Mutant, ...] = (
         "if share:",
         "tests/service/test_tenants_share.py::"
         "test_a_long_queue_delays_another_s_single_run_by_no_more_than_what_is_in_work",
+    ),
+    Mutant(
+        "no more ends wait for their write beside the work than there are places",
+        "services/places.py",
+        "return max(0, self.endings - self._places.limit)",
+        "return 0",
+        _ENDINGS + "test_no_more_ends_pile_up_than_there_are_places",
+    ),
+    Mutant(
+        "a target that ignores its cancel keeps its place",
+        "services/runner.py",
+        "            if target_is_over:\n",
+        "            if ending:\n",
+        _ENDINGS + "test_a_target_that_ignores_its_cancel_keeps_its_place_until_its_end_is_written",
+    ),
+    Mutant(
+        "an end gives its place back once, also where its run is back already",
+        "services/runner.py",
+        "        self._leave(self._works.put_in(works))\n",
+        "        self._share.give_back(len(self._works.put_in(works)))\n",
+        _ENDINGS + "test_a_run_that_comes_back_before_its_old_end_is_told_takes_one_place",
+    ),
+    Mutant(
+        "a drain waits for ends that have no place any more",
+        "services/runner.py",
+        "                self._share.end()\n",
+        "                self._share.end()\n                self._idle.set()\n",
+        _ENDINGS + "test_a_drain_waits_until_the_last_end_is_written",
     ),
     Mutant(
         "a queue that can't be reached holds no place back",
