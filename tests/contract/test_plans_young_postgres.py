@@ -76,3 +76,15 @@ async def test_a_change_of_many_finds_each_by_an_index(
     lines = await plan(raw, [PutOff(CATALOGUE.sets[name], [])])
     assert not only(lines, "Seq Scan"), lines
     assert not only(lines, "Join Filter"), lines
+
+
+async def test_a_claim_in_one_trip_finds_each_run_by_its_key(
+    raw: "asyncpg.Connection[asyncpg.Record]",
+) -> None:
+    """RUN-1, P17."""
+    claim = CATALOGUE.plain["runs.claim_at_once"].text
+    lines = await explained(raw, claim, ["NULL"] * 3)
+    assert len(only(lines, "runs_queue")) == 2, lines
+    assert only(lines, "using runs_pkey on runs"), lines
+    assert only(lines, "using schedules_pkey on schedules"), lines
+    assert not only(lines, "Seq Scan on"), lines

@@ -66,6 +66,11 @@ def kept(rows: Iterable[T], landed: Landed, of: Sequence[str]) -> list[T]:
 class Tx(Protocol):
     """One open transaction. Names are ``noun.words`` of the files in ``sql/``; parameters go by keyword."""
 
+    @property
+    def at_once(self) -> bool:
+        """Whether one statement may change several tables, each by what became of another: there each is a trip."""
+        ...
+
     async def all(self, name: str, /, **parameters: Value) -> list[Row]:
         """Every row, by column name."""
         ...

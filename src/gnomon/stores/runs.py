@@ -25,6 +25,8 @@ async def insert(
 
 async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
     """Claim queued runs whose instant has come, the interactive before the scheduled, the oldest first (RUN-1)."""
+    if tx.at_once:
+        return await tx.all("runs.claim_at_once", owner=owner, claim_id=claim_id, limit=limit)
     found = await tx.tuples("runs.claimable", limit=limit)
     grants = Counter(schedule_id for _, schedule_id in found if schedule_id is not None)
     fences = {

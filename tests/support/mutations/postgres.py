@@ -2,6 +2,7 @@
 
 from support.mutations import Mutant, in_query
 
+_FENCES = "tests/contract/test_runs_claim.py::test_fences_grow_with_each_grant_over_the_runs_of_one_schedule"
 _DATABASE = "tests/service/test_postgres_database.py::"
 _OUTAGE = "tests/service/test_postgres_outage.py::"
 _OPENING = "tests/service/test_postgres_opening.py::"
@@ -48,7 +49,7 @@ _SIDE_BY_SIDE: tuple[Mutant, ...] = (
         "    SELECT id FROM schedules WHERE id IN (SELECT schedule_id FROM queue)\n    FOR UPDATE SKIP LOCKED",
         "    SELECT id FROM schedules WHERE id IN (SELECT schedule_id FROM queue)",
         _DATABASE + "test_a_claim_waits_for_no_lock",
-        within="claimable",
+        within="claim_at_once",
     ),
     Mutant(
         "a claim waits for no run",
@@ -56,7 +57,41 @@ _SIDE_BY_SIDE: tuple[Mutant, ...] = (
         "ORDER BY claimable_at LIMIT greatest(:limit - (SELECT count(*) FROM interactive), 0)\n    FOR UPDATE SKIP LOCKED",
         "ORDER BY claimable_at LIMIT greatest(:limit - (SELECT count(*) FROM interactive), 0)\n    FOR UPDATE",
         _DATABASE + "test_a_claim_waits_for_no_lock",
-        within="claimable",
+        within="claim_at_once",
+    ),
+    Mutant(
+        "a claim on PostgreSQL draws a fence for each run",
+        _SQL,
+        "fence = fence + given.grants",
+        "fence = fence + 1",
+        _FENCES + "[postgres]",
+        within="claim_at_once",
+    ),
+    Mutant(
+        "runs of one schedule take different fences on PostgreSQL",
+        _SQL,
+        "fence_before + nth AS",
+        "fence_before + 1 AS",
+        _FENCES + "[postgres]",
+        within="claim_at_once",
+    ),
+    Mutant(
+        "a fence never falls on PostgreSQL",
+        _SQL,
+        "greatest(given.next_fence, fence + 1)",
+        "coalesce(nullif(given.next_fence, 0), fence + 1)",
+        "tests/contract/test_runs_claim.py::"
+        "test_a_fence_never_falls_even_where_the_schedule_s_is_behind[postgres]",
+        within="claim_at_once",
+    ),
+    Mutant(
+        "a claim on PostgreSQL comes in the order of the queue",
+        _SQL,
+        "SELECT * FROM claimed ORDER BY place",
+        "SELECT * FROM claimed ORDER BY place DESC",
+        "tests/contract/test_runs_claim.py::"
+        "test_the_interactive_come_before_the_scheduled_and_the_oldest_first[postgres]",
+        within="claim_at_once",
     ),
     Mutant(
         "what is cut off in the middle takes its connection along",

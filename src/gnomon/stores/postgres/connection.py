@@ -84,6 +84,7 @@ class Manner(NamedTuple):
 class Connection:
     """Implements ``stores.database.Tx`` on a connection; the transaction begins with the first statement that needs one."""
 
+    at_once = True
     __slots__ = ("_catalogue", "_clean", "_manner", "_open_guard", "_put_off", "_raw", "begun")
 
     def __init__(self, raw: Raw, catalogue: Catalogue, manner: Manner, *, clean: bool = False) -> None:

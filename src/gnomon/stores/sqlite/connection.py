@@ -94,6 +94,8 @@ _set_statement = cache(SetStatement)
 class Connection:
     """Implements ``stores.database.Tx`` on one apsw connection; no method of it ever suspends."""
 
+    at_once = False
+
     def __init__(self, raw: apsw.Connection, queries: Mapping[str, Query], clock: Clock) -> None:
         self._raw = raw
         self._statements = {name: _statement(query) for name, query in queries.items() if not query.rows}
