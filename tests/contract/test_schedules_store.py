@@ -90,6 +90,10 @@ async def read(database: Database, number: int = 0) -> Schedule:
     return found
 
 
+async def locked(database: Database, schedule_id: str, run_id: str) -> bool:
+    return schedule_id in (await database.write(lambda tx: schedules.lock(tx, schedule_id, run_id))).ids
+
+
 @pytest.mark.parametrize(
     "written",
     [
@@ -177,9 +181,7 @@ async def test_neither_a_run_in_flight_nor_a_deletion_is_overtaken(database: Dat
     await execute(database, f"UPDATE schedules SET {column}")
     assert not await revise(database, made, parse(FULL))
     assert not await database.write(lambda tx: schedules.delete(tx, made.id, "bo"))
-    assert not (
-        column.startswith("in_f") and await database.write(lambda tx: schedules.lock(tx, made.id, "run_2"))
-    )
+    assert not (column.startswith("in_f") and await locked(database, made.id, "run_2"))
 
 
 async def test_an_edit_that_revives_writes_who_and_why(database: Database) -> None:
@@ -242,16 +244,16 @@ async def test_pauses_that_are_over_are_found_by_the_database_s_clock(
 async def test_the_lock_has_one_holder_and_a_disabled_schedule_has_none(database: Database) -> None:
     """SCH-11."""
     made = await make(database, parse(LEAST))
-    assert await database.write(lambda tx: schedules.lock(tx, made.id, "run_1"))
+    assert await locked(database, made.id, "run_1")
     await add_run(database, **{**RUNNING, "id": "run_1", "schedule_id": made.id})
-    assert not await database.write(lambda tx: schedules.lock(tx, made.id, "run_2"))
+    assert not await locked(database, made.id, "run_2")
     assert (await read(database)).in_flight_run_id == "run_1"
     over = "UPDATE runs SET status = 'succeeded', finished_at = 1, lease_until = NULL, claim_id = NULL"
     await execute(database, over)
     assert (await read(database)).in_flight_run_id is None, "a run that is over locks nothing (RUN-3)"
-    assert await database.write(lambda tx: schedules.lock(tx, made.id, "run_2"))
+    assert await locked(database, made.id, "run_2")
     await add_schedule(database, id=an_id(1), status="disabled")
-    assert not await database.write(lambda tx: schedules.lock(tx, an_id(1), "run_3"))
+    assert not await locked(database, an_id(1), "run_3")
 
 
 async def test_a_deleted_schedule_is_seen_by_no_query(database: Database) -> None:

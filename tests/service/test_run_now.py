@@ -11,6 +11,7 @@ from gnomon.domain.instants import to_micros
 from gnomon.domain.invocation import Failing
 from gnomon.domain.run import Run, RunStatus, Trigger
 from gnomon.domain.schedule import ScheduleStatus
+from gnomon.services import run_now
 from gnomon.services.dedup import Once, Replay
 from support.databases import START
 from support.desk import HOURLY, Desk, a_desk
@@ -162,3 +163,28 @@ async def test_its_templates_are_resolved_against_the_instant_of_the_request(des
     assert (run.dedup_key, run.session_id) == ("brief-2026-11-30", made.definition.session_id)
     [row] = await desk.house.rows("SELECT query FROM runs")
     assert row["query"] == "2026-11-30 0 |"
+
+
+async def test_of_several_who_ask_at_one_moment_one_starts_it(desk: Desk) -> None:
+    """SCH-11: whoever did not get the lock leaves neither a run nor a word of one."""
+    made = await desk.make(HOURLY)
+    asked = [desk.run_now.run(made.id, f"person {number}") for number in range(5)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    [run] = [answer for answer in answers if isinstance(answer, Run)]
+    assert [type(answer) for answer in answers].count(RunInFlight) == 4
+    assert [row["id"] for row in await desk.house.rows("SELECT id FROM runs")] == [run.id]
+    assert len(await desk.house.audit("RUN_NOW")) == 1
+
+
+async def test_a_lock_that_was_taken_in_between_leaves_no_run(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SCH-11: the lock is asked for by the write itself, whatever was read before it."""
+    made = await desk.make(HOURLY)
+    first = await desk.run_now.run(made.id, "ana")
+    assert isinstance(first, Run)
+    monkeypatch.setattr(run_now, "refuse_in_flight", lambda *_: None)
+    with pytest.raises(RunInFlight):
+        await desk.run_now.run(made.id, "bo")
+    assert [row["id"] for row in await desk.house.rows("SELECT id FROM runs")] == [first.id]
+    assert len(await desk.house.audit("RUN_NOW")) == 1

@@ -79,19 +79,13 @@ class RunNow:
         refuse_in_flight(schedule, "run")
         await self._gate(tx, schedule)
         run = await self._new_run(tx, schedule, by, api_key_id, source)
-        if not await schedules.lock(tx, schedule_id, run.id):
-            raise RunInFlight("Another run of this schedule has just started.", data={})
-        await runs.insert(tx, [run])
-        await audit.append(
-            tx,
-            actor=by,
-            action=Action.RUN_NOW,
-            subject_kind="schedule",
-            subject_id=schedule_id,
-            detail={"run_id": run.id},
-        )
+        landed = await schedules.lock(tx, schedule_id, run.id)
+        await runs.insert(tx, [run], landed, [schedule_id])
+        told = audit.new_entry(by, Action.RUN_NOW, "schedule", schedule_id, detail={"run_id": run.id})
+        await audit.append_many(tx, [told], landed, [schedule_id])
         found = await history.run(tx, run.id)
-        assert found is not None
+        if found is None:
+            raise RunInFlight("Another run of this schedule has just started.", data={})
         return found[0]
 
     async def _gate(self, tx: Tx, schedule: Schedule) -> None:

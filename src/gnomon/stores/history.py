@@ -177,7 +177,9 @@ async def run_events(tx: Tx, run_id: str, after: int, limit: int) -> list[RunEve
 async def _with_attempts(tx: Tx, rows: Iterable[Row]) -> list[Run]:
     found = list(rows)
     several = [
-        row["id"] for row in found if row["attempt"] > 1 or row["half_done"] or row["status"] == "queued"
+        row["id"]
+        for row in found
+        if row["attempt"] > 1 or row["half_done"] or (row["status"] == "queued" and row["attempt"] > 0)
     ]
     earlier: dict[str, list[Attempt]] = {}
     if several:

@@ -11,7 +11,7 @@ from gnomon.domain.instants import to_micros
 from gnomon.domain.schedule import Definition, Revision, Schedule, ScheduleStatus
 from gnomon.domain.target import Target, TargetKind
 from gnomon.stores import slots
-from gnomon.stores.database import Tx
+from gnomon.stores.database import Landed, Tx
 from gnomon.stores.schedule_rows import columns, revision_from_row, schedule_from_row
 
 
@@ -171,9 +171,9 @@ async def pauses_over(tx: Tx, limit: int) -> list[Schedule]:
     return [schedule_from_row(row) for row in await tx.all("schedules.pauses_over", limit=limit)]
 
 
-async def lock(tx: Tx, schedule_id: str, run_id: str) -> bool:
-    """Take the lock that the dispatcher takes, for a run that a person starts (SCH-11); whether it was free."""
-    return await tx.one("schedules.lock", id=schedule_id, run_id=run_id) is not None
+async def lock(tx: Tx, schedule_id: str, run_id: str) -> Landed:
+    """Take the lock that the dispatcher takes, for a run that a person starts (SCH-11): it lands if it was free."""
+    return await tx.guard("schedules.lock", [(schedule_id, run_id)])
 
 
 async def recorded_until(tx: Tx, schedule_id: str) -> int | None:

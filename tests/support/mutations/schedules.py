@@ -48,6 +48,13 @@ MUTANTS = (
     without("schedules.delete", "@unfinished_run IS NULL", _IN_FLIGHT),
     without("schedules.lock", "@unfinished_run IS NULL", _ONE_HOLDER),
     without("schedules.lock", "status <> 'disabled'", _ONE_HOLDER),
+    Mutant(
+        "whoever did not get the lock starts no run",
+        "services/run_now.py",
+        "await runs.insert(tx, [run], landed, [schedule_id])",
+        "await runs.insert(tx, [run])",
+        "tests/service/test_run_now.py::test_a_lock_that_was_taken_in_between_leaves_no_run",
+    ),
     without(
         "schedules.set_status",
         "status = :from_status",

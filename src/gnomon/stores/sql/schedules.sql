@@ -93,7 +93,9 @@ ORDER BY status_until
 LIMIT :limit;
 
 -- name: lock
+-- rows: id text, run_id text
 UPDATE schedules SET in_flight_run_id = :run_id
+FROM @rows
 WHERE id = :id AND @unfinished_run IS NULL AND status <> 'disabled' AND deleted_at IS NULL
 RETURNING id;
 
