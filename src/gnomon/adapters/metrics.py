@@ -45,7 +45,11 @@ class ProcessCollector(Collector):
         for status, number in sorted(counts.runs.items()):
             runs.add_metric([status], number)
         yield runs
-        yield GaugeMetricFamily("gnomon_runs_in_work", "Runs in work in this process.", counts.in_work)
+        yield GaugeMetricFamily(
+            "gnomon_runs_in_work",
+            "Runs in work in this process, with those whose end is being written.",
+            counts.in_work,
+        )
         yield GaugeMetricFamily(
             "gnomon_dispatch_lag_seconds", "How late the latest slot was recorded.", counts.lag_us / SECOND
         )
