@@ -105,10 +105,12 @@ def alone(place: Place) -> None:
     found = interleave(
         {
             "one at a time": lambda: ours(place, 500, 1, 1),
+            "batches of one, a hundred at a time": lambda: ours(place, 500, 1, 100),
             "raw: bare ledger, fused, batch 1": lambda: ledger(place, 1, 1),
         }
     )
-    compare("P8", found, "one at a time", {"raw: bare ledger, fused, batch 1": Bar(0.7, 0.9)})
+    for mine in list(found)[:2]:
+        compare("P8", found, mine, {"raw: bare ledger, fused, batch 1": Bar(0.7, 0.9)})
 
 
 def endings(place: Place) -> None:
