@@ -108,7 +108,8 @@ def test_two_processes_on_one_schema_one_of_them_killed_record_each_slot_once(
     assert {key for key, times in calls.items() if times > 1} == set()
     statuses = dict(ask(url, "SELECT status, count(*) FROM gnomon.runs GROUP BY status"))
     assert set(statuses) <= {"succeeded", "lost"}
-    assert statuses["succeeded"] >= FIELD - 100, "no more than what the killed one had in work"
+    had = 100 + 100  # at work, and as many whose end was being written
+    assert statuses["succeeded"] >= FIELD - had, "no more than what the killed one had in work"
     assert ask(url, "SELECT count(*) FROM gnomon.runs WHERE finished_at IS NULL") == [(0,)]
     found = gnomon("verify", "--json", cwd=tmp_path, GNOMON_DATABASE_URL=url)
     assert found.returncode == 0, found.stdout + found.stderr
