@@ -111,10 +111,15 @@ def test_every_query_has_a_text_and_no_macro_left_in_it(engine: str) -> None:
             assert ";" not in text, query.name
 
 
+# where one statement of an engine stands for several of the other (Tx.at_once)
+OF_POSTGRES_ALONE = {"runs.claim_at_once"}
+
+
 def test_both_engines_have_the_same_queries_with_the_same_parameters() -> None:
     """PRF-3: a store's method calls the same statement in the same way on either."""
     sqlite, postgres = load("sqlite"), load("postgres")
-    assert sqlite.keys() == postgres.keys()
+    assert sqlite.keys() | OF_POSTGRES_ALONE == postgres.keys()
+    assert not sqlite.keys() & OF_POSTGRES_ALONE
     for name, query in sqlite.items():
         assert set(query.parameters) == set(postgres[name].parameters), name
 
@@ -142,7 +147,7 @@ def _parts() -> set[str]:
 
 def test_every_query_that_a_store_names_is_there_and_every_one_there_is_named() -> None:
     """HOUSE rule 5: no dead SQL, and no name that is only found missing at night."""
-    known = set(load("sqlite"))
+    known = set(load("postgres"))
     nouns = {name.split(".")[0] for name in known}
     called = {name for name in _called() if name.split(".")[0] in nouns}
     assert called - known == set()
