@@ -33,7 +33,7 @@ from gnomon.services.slot_writing import Scan, Write, Written
 from gnomon.stores import slots
 from gnomon.stores.database import Database, Tx, UniqueViolation
 
-BATCH = 100
+BATCH, LARGE_BATCH = 100, 250
 # So many batches come of one look; so many are on their way at a time: while they are being written, in other threads or
 # by a server, the next are read and planned. What was read long ago is likelier to be old when it is written.
 BATCHES, ABREAST = 8, 4
@@ -48,6 +48,15 @@ MOST_WINDOWS = 16
 CROWDED_SECONDS = 1.0
 NOT_YET_SECONDS = 0.2  # until the heartbeat of a process that stood still is fresh again
 _log = structlog.get_logger()
+
+
+def batch_for(places: int) -> int:
+    """How many slots are written at a time by a process with so many places.
+
+    What a batch costs beside its rows, on the way to a server and back, is shared by more where there is room for them; one
+    that found no places would go through the queue.
+    """
+    return min(max(BATCH, places // ABREAST), LARGE_BATCH)
 
 
 class Receives(Protocol):

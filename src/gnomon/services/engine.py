@@ -20,7 +20,7 @@ from gnomon.services.agenda import TOGETHER_SECONDS, Agenda, Chore, anything_hel
 from gnomon.services.attempt import Attempts
 from gnomon.services.clock_guard import ClockGuard, Jump
 from gnomon.services.closing import Closing
-from gnomon.services.dispatcher import Dispatcher, NoRunner
+from gnomon.services.dispatcher import Dispatcher, NoRunner, batch_for
 from gnomon.services.gates import Gates
 from gnomon.services.holds import Pulse
 from gnomon.services.invoking import Invoker, Runtimes
@@ -128,6 +128,7 @@ class Engine:
             runner=self.runner if work else NoRunner(),
             process_id=process_id,
             may_claim=lambda: not self._draining and self.renewal.alive(),
+            batch=batch_for(pace.concurrency),
         )
         self._realignment = Realignment(database)
         self.watchdog = Watchdog(

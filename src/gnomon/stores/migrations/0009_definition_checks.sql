@@ -1,0 +1,51 @@
+-- What a definition may hold is asked when a definition is written, and not each time that its schedule moves on.
+--
+-- A server parses the text of every CHECK of a table anew for each statement that writes to it. Those that look at the
+-- definition alone are one trigger there, which no other write sets off; where a file is the database they cost nothing
+-- worth having, and stay as they are. The interval's range (CAD-1) is a CHECK in both.
+--
+-- The number alone does something too: a program from before it takes the name of a finished run for a lock, and would
+-- skip slots for it without end. It finds a database that is newer than itself, and says so.
+
+--postgres: ALTER TABLE schedules
+--postgres:   DROP CONSTRAINT schedules_name_check, DROP CONSTRAINT schedules_target_kind_check,
+--postgres:   DROP CONSTRAINT schedules_anchor_at_check, DROP CONSTRAINT schedules_query_check,
+--postgres:   DROP CONSTRAINT schedules_session_mode_check, DROP CONSTRAINT schedules_max_runs_check,
+--postgres:   DROP CONSTRAINT schedules_overlap_check, DROP CONSTRAINT schedules_catch_up_check,
+--postgres:   DROP CONSTRAINT schedules_misfire_grace_seconds_check, DROP CONSTRAINT schedules_timeout_seconds_check,
+--postgres:   DROP CONSTRAINT schedules_max_attempts_check, DROP CONSTRAINT schedules_backoff_seconds_check,
+--postgres:   DROP CONSTRAINT schedules_backoff_max_seconds_check, DROP CONSTRAINT schedules_failure_limit_check,
+--postgres:   DROP CONSTRAINT schedules_on_lost_check, DROP CONSTRAINT schedules_jitter_seconds_check,
+--postgres:   DROP CONSTRAINT schedules_check1, DROP CONSTRAINT schedules_check2, DROP CONSTRAINT schedules_check3;
+--postgres: CREATE FUNCTION definition_checks() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+--postgres: DECLARE
+--postgres:   fault TEXT := CASE
+--postgres:     WHEN length(NEW.name) NOT BETWEEN 1 AND 200 THEN 'name'
+--postgres:     WHEN NEW.target_kind NOT IN ('agent', 'team') THEN 'target_kind'
+--postgres:     WHEN NEW.anchor_at % 60000000 <> 0 THEN 'anchor_at'
+--postgres:     WHEN length(NEW.query) > 100000 THEN 'query'
+--postgres:     WHEN NEW.session_mode NOT IN ('fresh', 'fixed') THEN 'session_mode'
+--postgres:     WHEN NEW.session_mode <> 'fresh' AND NEW.session_id IS NULL THEN 'session_id'
+--postgres:     WHEN NEW.ends_at < NEW.starts_at THEN 'ends_at'
+--postgres:     WHEN NEW.max_runs NOT BETWEEN 1 AND 1000000000 THEN 'max_runs'
+--postgres:     WHEN NEW.overlap NOT IN ('skip', 'queue_one', 'cancel_running', 'allow') THEN 'overlap'
+--postgres:     WHEN NEW.catch_up NOT IN ('latest', 'none') THEN 'catch_up'
+--postgres:     WHEN NEW.misfire_grace_seconds NOT BETWEEN 1 AND 86400 THEN 'misfire_grace_seconds'
+--postgres:     WHEN NEW.timeout_seconds NOT BETWEEN 1 AND 86400 THEN 'timeout_seconds'
+--postgres:     WHEN NEW.max_attempts NOT BETWEEN 1 AND 10 THEN 'max_attempts'
+--postgres:     WHEN NEW.backoff_seconds NOT BETWEEN 0 AND 86400 THEN 'backoff_seconds'
+--postgres:     WHEN NEW.backoff_max_seconds NOT BETWEEN NEW.backoff_seconds AND 86400 THEN 'backoff_max_seconds'
+--postgres:     WHEN NEW.failure_limit NOT BETWEEN 1 AND 100 THEN 'failure_limit'
+--postgres:     WHEN NEW.on_lost NOT IN ('fail', 'resume') THEN 'on_lost'
+--postgres:     WHEN NEW.jitter_seconds NOT BETWEEN 0 AND 86400 THEN 'jitter_seconds'
+--postgres:   END;
+--postgres: BEGIN
+--postgres:   IF fault IS NOT NULL THEN
+--postgres:     RAISE check_violation USING MESSAGE = 'a schedule can''t have this ' || fault, COLUMN = fault;
+--postgres:   END IF;
+--postgres:   RETURN NEW;
+--postgres: END $$;
+--postgres: CREATE TRIGGER schedules_definition BEFORE INSERT OR UPDATE OF name, target_kind, anchor_at, query, session_mode,
+--postgres:   session_id, starts_at, ends_at, max_runs, overlap, catch_up, misfire_grace_seconds, timeout_seconds,
+--postgres:   max_attempts, backoff_seconds, backoff_max_seconds, failure_limit, on_lost, jitter_seconds
+--postgres: ON schedules FOR EACH ROW EXECUTE FUNCTION definition_checks();
