@@ -28,9 +28,7 @@ from gnomon.adapters.clock import SystemClock, SystemEntropy
 from gnomon.adapters.interpreter import tune_interpreter
 from gnomon.cadence import Compiled
 from gnomon.services import slot_plan
-from gnomon.services.gates import Gates
 from gnomon.services.mint import Mint
-from gnomon.services.run_now import RunNow
 from gnomon.services.schedules import Schedules
 from gnomon.services.signal import Signal
 from gnomon.settings import Settings
@@ -142,9 +140,9 @@ async def noted() -> None:
 
 
 @contextlib.asynccontextmanager
-async def running(url: str) -> Any:
-    """The whole program but its sockets, with its stock settings."""
-    center = await wiring.open_center(Settings(database_url=url), dispatch=True, work=True)
+async def running(url: str, *, work: bool = True) -> Any:
+    """The whole program but its sockets, with its stock settings; without ``work`` it answers requests alone."""
+    center = await wiring.open_center(Settings(database_url=url), dispatch=work, work=work)
     await center.start()
     try:
         yield center
@@ -154,18 +152,15 @@ async def running(url: str) -> Any:
 
 
 async def post(url: str, number: str) -> dict[str, float]:
-    link = open_link(Settings(database_url=url), SystemClock())
-    mint = Mint(SystemClock(), SystemEntropy())
-    service = RunNow(database=link.database, mint=mint, signal=link.signal, gates=Gates())
     asked: dict[str, float] = {}
-    await asyncio.sleep(0.5)
+    async with running(url, work=False) as center:
+        await asyncio.sleep(0.5)
 
-    async def send(n: int, at: float) -> None:
-        run: Any = await service.run(nth(n), "bench")
-        asked[run.id] = at
+        async def send(n: int, at: float) -> None:
+            run: Any = await center.services.run_now.run(nth(n), "bench")
+            asked[run.id] = at
 
-    await paced(int(number), send)
-    await link.close()
+        await paced(int(number), send)
     return asked
 
 
