@@ -13,6 +13,7 @@ RUNS = 10_000
 CONCURRENCY = (
     1_000  # the most that the setting takes: a full runner would send half of them through the queue
 )
+STOCK = 0
 SCHEDULES = 100_000
 BATCHES = ("100", "200", "500")  # PgQueuer's best is one of these
 MANY, FEW = 1_000_000, 10_000
@@ -30,9 +31,9 @@ def rate(*arguments: str) -> float:
 
 
 def ours(
-    place: Place, runs: int = RUNS, batch: int = 100, concurrency: int = CONCURRENCY, target: str = "noop"
+    place: Place, runs: int = RUNS, batch: int = STOCK, concurrency: int = CONCURRENCY, target: str = "noop"
 ) -> float:
-    """The product over 100,000 schedules, of which ``runs`` are due."""
+    """The product over 100,000 schedules, of which ``runs`` are due; its batch is its own affair, unless it is said."""
     url = place.fresh("ours")
     fill(url, SCHEDULES, target)
     arm(url, SCHEDULES, runs, 0)
@@ -116,7 +117,7 @@ def alone(place: Place) -> None:
 def endings(place: Place) -> None:
     found = interleave(
         {
-            "400 in flight": lambda: ours(place, RUNS, 100, 400, "brief"),
+            "400 in flight": lambda: ours(place, RUNS, STOCK, 400, "brief"),
             "raw: an UPDATE each": lambda: rate("bench.postgres_limits", "each", place.fresh("limit")),
             "raw: gathered": lambda: rate("bench.postgres_limits", "gathered", place.fresh("limit")),
             "raw: our writes, a transaction each": lambda: same(place, "close", 3_000),

@@ -1,6 +1,6 @@
 """One trial of the product over PostgreSQL, in a process of its own; prints a JSON line.
 
-python -m bench.postgres_trial work URL N BATCH CONCURRENCY    work until N due schedules have run and are closed
+python -m bench.postgres_trial work URL N BATCH CONCURRENCY    work until N due have run and are closed; BATCH 0: its own
 python -m bench.postgres_trial claims URL TIMES                the claim's queries alone, 10 schedules and 10 runs
 python -m bench.postgres_trial due URL / now URL               400 starts at 100 a second: ms late
 python -m bench.postgres_trial post URL N                      run schedules by hand, 100 a second: when each was asked
@@ -49,7 +49,8 @@ async def work(url: str, number: str, batch: str, concurrency: str) -> dict[str,
     """From the first call to the last close, with all claims but the first one in between."""
     database = PostgresDatabase(url, SystemClock())
     engine = engine_over(database, int(concurrency))
-    engine.dispatcher._batch = int(batch)
+    if int(batch):
+        engine.dispatcher._batch = int(batch)
     used, end = cpu(), time.perf_counter() + PATIENCE
     await engine.start()
     while sum(engine.closing.ended.values()) < int(number):

@@ -2,16 +2,11 @@
 
 import asyncio
 import json
-import random
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from gnomon.adapters.clock import SystemClock
 from gnomon.services.audit_log import AuditLog
-from gnomon.stores.postgres.opening import prepare as prepare_postgres
-from gnomon.stores.sqlite.opening import prepare as prepare_sqlite
 from support.board_workers import open_database
 from support.programs import race
 
@@ -22,18 +17,6 @@ RACE = """
     from support import audit_racers
     asyncio.run(getattr(audit_racers, sys.argv[1])(*sys.argv[2:]))
 """
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        path = tmp_path / "gnomon.db"
-        prepare_sqlite(path, SystemClock())
-        return str(path)
-    server = request.getfixturevalue("postgres_url")
-    found = f"{server}?schema=audit_{random.Random(str(tmp_path)).getrandbits(40):010x}"
-    asyncio.run(prepare_postgres(found))
-    return found
 
 
 def test_who_follows_by_number_reads_every_entry_once_and_in_order(url: str) -> None:

@@ -2,19 +2,15 @@
 
 import asyncio
 import json
-import random
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
 
-from gnomon.adapters.clock import SystemClock
 from gnomon.domain.breach import Breach
 from gnomon.services.verify import Verify
 from gnomon.stores.postgres.address import parse
-from gnomon.stores.postgres.opening import prepare as prepare_postgres
-from gnomon.stores.sqlite.opening import prepare as prepare_sqlite
 from support.board_workers import fill, open_database
 from support.processes import look as look_into
 from support.programs import race
@@ -26,18 +22,6 @@ CONTEND = """
     from support.board_workers import contend
     asyncio.run(contend(sys.argv[1], sys.argv[2]))
 """
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        path = tmp_path / "gnomon.db"
-        prepare_sqlite(path, SystemClock())
-        return str(path)
-    server = request.getfixturevalue("postgres_url")
-    found = f"{server}?schema=board_{random.Random(str(tmp_path)).getrandbits(40):010x}"
-    asyncio.run(prepare_postgres(found))
-    return found
 
 
 def look(url: str, sql: str) -> list[tuple[Any, ...]]:

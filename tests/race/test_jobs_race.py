@@ -2,16 +2,11 @@
 
 import asyncio
 import json
-import random
-from pathlib import Path
 
 import pytest
 
-from gnomon.adapters.clock import SystemClock
 from gnomon.domain.breach import Breach
 from gnomon.services.verify import Verify
-from gnomon.stores.postgres.opening import prepare as prepare_postgres
-from gnomon.stores.sqlite.opening import prepare as prepare_sqlite
 from support.board_workers import open_database
 from support.job_racers import fill, table
 from support.programs import race
@@ -24,18 +19,6 @@ CONTEND = """
     from support.job_racers import contend
     asyncio.run(contend(sys.argv[1]))
 """
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        path = tmp_path / "gnomon.db"
-        prepare_sqlite(path, SystemClock())
-        return str(path)
-    server = request.getfixturevalue("postgres_url")
-    found = f"{server}?schema=jobs_{random.Random(str(tmp_path)).getrandbits(40):010x}"
-    asyncio.run(prepare_postgres(found))
-    return found
 
 
 def test_each_slot_is_given_once_by_one_of_several_processes(url: str) -> None:

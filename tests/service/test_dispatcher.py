@@ -8,6 +8,7 @@ import pytest
 from gnomon.domain.errors import Unavailable
 from gnomon.domain.ids import Kind, make_id
 from gnomon.domain.instants import to_micros
+from gnomon.services.dispatcher import ABREAST, BATCH, batch_for
 from gnomon.stores import audit
 from support.databases import START
 from support.house import House, a_schedule, an_agent, rows
@@ -540,3 +541,11 @@ async def test_two_dispatchers_on_one_file_record_each_slot_once(house: House) -
     assert len(keys) == len(set(keys)) == 50
     assert len(await house.occurrences()) == 50
     assert len(await rows(house.database, "SELECT * FROM runs WHERE status = 'succeeded'")) == 50
+
+
+@pytest.mark.parametrize("places", [1, 100, 399, 400, 1_000])
+def test_batches_on_their_way_fill_the_places_and_no_more(places: int) -> None:
+    """RUN-1: what finds no place goes through the queue; with few places a batch is of its common size."""
+    batch = batch_for(places)
+    assert batch == BATCH or BATCH < batch <= places / ABREAST
+    assert batch_for(10**6) == batch_for(1_000), "the most that may be set"

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.nursery import Born, can_bear, nursery
+
 BOUND_SECONDS = 30.0
 
 
@@ -47,14 +49,7 @@ class Running:
         env: dict[str, str],
         program: tuple[str, ...] = ("-m", "gnomon"),
     ) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, *program, *words],
-            cwd=cwd,
-            env=environment(**env),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self.process = _begin([*program, *words], cwd, environment(**env))
         self.lines: queue.Queue[str | None] = queue.Queue()
         self.out: list[str] = []
         self.err: list[str] = []
@@ -125,6 +120,19 @@ class Running:
         for stream in (self.process.stdout, self.process.stderr):
             assert stream is not None
             stream.close()
+
+
+def _begin(program: list[str], cwd: Path, env: dict[str, str]) -> "subprocess.Popen[str] | Born":
+    if can_bear(env):
+        return nursery().bear(program, str(cwd), env)
+    return subprocess.Popen(
+        [sys.executable, *program],
+        cwd=cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def _read_body(answer: Any) -> Any:
