@@ -73,7 +73,7 @@ sim: $(VENV)/test.stamp   ## the seeded simulator, 1,000 seeds of schedules and 
 # SEED repeats a run; PLANT="unfenced close" puts a bug in, which both must find: tests/support/simulation_plants.py (and
 # simulation_board_plants.py, for the simulator alone)
 chaos: $(VENV)/test.stamp ## the whole matrix of faults, over real processes on both engines
-	$(BIN)/pytest tests/chaos -n 2 --long --seed $(SEED) $(if $(PLANT),--plant "$(PLANT)")
+	$(BIN)/pytest tests/chaos -n 3 --long --seed $(SEED) $(if $(PLANT),--plant "$(PLANT)")
 
 long: $(VENV)/test.stamp  ## what `make test` leaves out: more pages, starts, ends (chaos apart)
 	$(BIN)/pytest -n 2 --dist loadgroup --long -m long --ignore=tests/chaos
