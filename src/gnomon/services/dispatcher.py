@@ -33,7 +33,7 @@ from gnomon.services.slot_writing import Scan, Write, Written
 from gnomon.stores import slots
 from gnomon.stores.database import Database, Tx, UniqueViolation
 
-BATCH, LARGE_BATCH = 100, 250
+BATCH, LARGE_BATCH = 100, 200
 # So many batches come of one look; so many are on their way at a time: while they are being written, in other threads or
 # by a server, the next are read and planned. What was read long ago is likelier to be old when it is written.
 BATCHES, ABREAST = 8, 4
