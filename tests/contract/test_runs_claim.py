@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from gnomon.domain.audit import Action
 from gnomon.domain.instants import from_micros
-from gnomon.stores import runs, sessions
+from gnomon.stores import audit, runs, sessions
 from gnomon.stores.database import Database, Row, UniqueViolation, Value
 from gnomon.stores.run_rows import NewRun
 from gnomon.testing.clock import FrozenClock
@@ -260,3 +261,28 @@ async def test_a_run_whose_schedule_is_gone_can_still_be_claimed(database: Datab
     await queue(database, "run_a", schedule_id="sch_gone", fence=2)
     (row,) = await claim(database)
     assert (row["fence"], row["timeout_seconds"]) == (3, None)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_a_claim_is_in_the_audit_with_the_fence_of_each(database: Database, count: int) -> None:
+    """SEC-7: one entry for each run, whether it came alone or with others, in the order of the queue."""
+    for number in range(count):
+        await queue(database, f"run_{number}", claimable_at=AT - 10 + number, attempt=number)
+    claimed = await claim(database)
+    assert await claim(database) == []
+    found = await database.read(lambda tx: audit.after(tx, 0, 9))
+    assert [
+        (entry.actor, entry.action, entry.subject_kind, entry.subject_id, entry.fence, entry.detail)
+        for entry in found
+    ] == [
+        ("prc_mine", Action.CLAIM, "run", row["id"], row["fence"], {"attempt": number + 1})
+        for number, row in enumerate(claimed)
+    ]
+    assert {entry.at for entry in found} == {from_micros(AT)}
+    assert len(claimed) == count
+
+
+async def test_a_claim_that_takes_nothing_says_nothing(database: Database) -> None:
+    """SEC-7."""
+    assert await claim(database) == []
+    assert await database.read(lambda tx: audit.after(tx, 0, 9)) == []

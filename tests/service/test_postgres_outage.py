@@ -13,7 +13,7 @@ import pytest
 
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Unavailable, UnusableDatabase
-from gnomon.stores import audit, processes
+from gnomon.stores import audit, processes, runs
 from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Tx
 from gnomon.stores.postgres import connection
@@ -22,6 +22,7 @@ from gnomon.stores.postgres.failures import CommitUnknown
 from gnomon.testing.clock import FrozenClock
 from support.chaos_proxy import FaultProxy, Mode
 from support.postgres import FrozenPostgres, execute, open_empty
+from support.rows import add_run
 from support.rows import execute as rows
 
 pytestmark = pytest.mark.anyio
@@ -130,6 +131,40 @@ async def test_a_write_that_stood_alone_is_neither_yes_nor_no_when_its_answer_is
     with pytest.raises(CommitUnknown):
         await behind.write_guarded(lambda tx: audit.append_many(tx, [entry]))
     proxy.turn(Mode.PASS)
+
+
+async def test_a_claim_whose_answer_is_lost_is_not_made_again(
+    behind: FrozenPostgres, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-5a: it stands alone as well, and is asked for by its id."""
+    monkeypatch.setattr(connection, "STATEMENT_SECONDS", 0.5)
+    await behind.write_guarded(lambda tx: runs.claim(tx, "prc_mine", "clm_0", 1))
+    for number in range(2):
+        await add_run(behind, id=f"run_{number}", session_id=None, schedule_id=None)
+    monkeypatch.setattr(behind, "first", lambda: None)  # the session has its instant, and the claim is what is sent
+    proxy.turn(Mode.DEAF)
+    with pytest.raises(CommitUnknown):
+        await behind.write_guarded(lambda tx: runs.claim(tx, "prc_mine", "clm_1", 1))
+    proxy.turn(Mode.PASS)
+    assert len(await behind.read(lambda tx: runs.under_claim(tx, "prc_mine", "clm_1"))) == 1
+
+
+async def twice(tx: Tx) -> None:
+    for _ in range(2):
+        await runs.claim(tx, "prc_mine", "clm_1", 1)
+
+
+async def test_nothing_follows_what_was_said_to_be_the_last(behind: FrozenPostgres) -> None:
+    """DSP-5: it has been committed, so what came after it would not be all or nothing with it."""
+
+    async def more(tx: Tx) -> None:
+        await runs.claim(tx, "prc_mine", "clm_1", 1)
+        await audit.append_many(tx, [new_entry("ana", Action.WARN, "schedule", "sch_1")])
+
+    with pytest.raises(AssertionError, match="the last of its work"):
+        await behind.write_guarded(more)
+    with pytest.raises(AssertionError, match="the last of its work"):
+        await behind.write_guarded(twice)
 
 
 async def test_a_line_that_falls_silent_is_given_up(

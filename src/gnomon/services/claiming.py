@@ -1,10 +1,10 @@
-"""The claim of queued runs, and the grants that come of it (RUN-1, RUN-4).
+"""What becomes of queued runs that were claimed: grants to start, and what was claimed for nothing (RUN-1, RUN-4).
 
-The target is judged again at the claim: it may have been deleted while the run was queued. Such a run is closed as
-failed right here, in the same transaction.
+The target is judged again after the claim: it may have been deleted while the run was queued. Such a run is closed as
+failed right here, under its own fence.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gnomon.domain.audit import Action
 from gnomon.domain.grant import Grant
@@ -19,7 +19,7 @@ from gnomon.services.gates import Gates, Verdict
 from gnomon.services.settling import Closed, settle
 from gnomon.stores import audit, runs
 from gnomon.stores.audit import NewEntry, new_entry
-from gnomon.stores.database import Row, Tx
+from gnomon.stores.database import Database, Row, Tx
 from gnomon.stores.run_rows import Closing
 
 # What is due and was not claimed is in the hands of others, who will be done in a moment: looking again at once would
@@ -27,26 +27,24 @@ from gnomon.stores.run_rows import Closing
 HELD_SECONDS = 0.01
 
 
-async def claim_runs(  # noqa: PLR0917 - one claim, said in full
-    tx: Tx, gates: Gates, owner: str, claim_id: str, places: int, taken_at: float
+async def granted(
+    database: Database, gates: Gates, owner: str, rows: Sequence[Row], taken_at: float
 ) -> list[Grant]:
-    """Claim up to ``places`` queued runs for this process; those that can be invoked, ready to start."""
-    rows = await runs.claim(tx, owner, claim_id, places)
+    """What can be invoked of the runs that were claimed, ready to start; the others are closed."""
     if not rows:
         return []
-    verdicts = await gates.judge(tx, {(row["target_kind"], row["target_id"]) for row in rows})
-    entries: list[NewEntry] = []
+    targets = {(row["target_kind"], row["target_id"]) for row in rows}
+    verdicts = await database.look(lambda tx: gates.judge(tx, targets))
     grants: list[Grant] = []
+    refused: list[tuple[Row, Verdict]] = []
     for row in rows:
         verdict = verdicts[row["target_kind"], row["target_id"]]
-        entries.append(
-            (owner, Action.CLAIM, "run", f'["{row["id"]}",{row["fence"]},{{"attempt":{row["attempt"]}}}]')
-        )
         if verdict.resolved is None:
-            entries.append(await _refuse(tx, row, verdict, owner))
+            refused.append((row, verdict))
         else:
             grants.append(_grant(row, verdict, taken_at))
-    await audit.append_many(tx, entries)
+    if refused:
+        await database.write_guarded(lambda tx: _refuse_all(tx, refused, owner))
     return grants
 
 
@@ -61,6 +59,10 @@ async def give_back(tx: Tx, owner: str, held: Iterable[tuple[str, int]]) -> set[
     ]
     await audit.append_many(tx, back)
     return given
+
+
+async def _refuse_all(tx: Tx, refused: Sequence[tuple[Row, Verdict]], owner: str) -> None:
+    await audit.append_many(tx, [await _refuse(tx, row, verdict, owner) for row, verdict in refused])
 
 
 async def _refuse(tx: Tx, row: Row, verdict: Verdict, owner: str) -> NewEntry:

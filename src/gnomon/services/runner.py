@@ -17,7 +17,7 @@ from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.ports.wakeup import News, Wakeup
 from gnomon.services.attempt import Attempts
-from gnomon.services.claiming import HELD_SECONDS, claim_runs, give_back
+from gnomon.services.claiming import HELD_SECONDS, give_back, granted
 from gnomon.services.closing import Closing
 from gnomon.services.ending import Ending
 from gnomon.services.gates import Gates
@@ -28,7 +28,7 @@ from gnomon.services.renewal import Renewal
 from gnomon.services.reporting import Reports
 from gnomon.services.work import Stopping, Work, Works
 from gnomon.stores import runs
-from gnomon.stores.database import Database, Tx
+from gnomon.stores.database import Database, Row, Tx
 
 _log = structlog.get_logger()
 BATCH = 100
@@ -194,11 +194,12 @@ class Runner:
         taken_at = self._clock.monotonic()
         claim_id = self._mint.make(Kind.CLAIM)
 
-        async def work(tx: Tx) -> list[Grant]:
-            return await claim_runs(tx, self._gates, self._process_id, claim_id, places, taken_at)
+        async def work(tx: Tx) -> list[Row]:
+            return await runs.claim(tx, self._process_id, claim_id, places)
 
         try:
-            return await failpoints.through("take", self._database.write_guarded, work)
+            rows = await failpoints.through("take", self._database.write_guarded, work)
+            return await granted(self._database, self._gates, self._process_id, rows, taken_at)
         except Unavailable as error:
             self.lost_claims.doubt(claim_id, error)
             raise

@@ -83,6 +83,10 @@ class Tx(Protocol):
         """Every row as a bare tuple: for the hot statements."""
         ...
 
+    async def last(self, name: str, /, **parameters: Value) -> list[Row]:
+        """As ``all``, of what writes, after which the work says nothing more: it may need no transaction around it."""
+        ...
+
     async def run(self, name: str, /, **parameters: Value) -> int:
         """Execute, and say how many rows were changed."""
         ...

@@ -1,8 +1,9 @@
 """The named SQL: read once from ``sql/<noun>.sql``, one text for both engines, and never composed elsewhere.
 
 A query starts at ``-- name: <words>`` and is called ``<noun>.<words>``. Parameters are ``:name``. ``@lease_seconds``
-is replaced by the domain's formula (DSP-4), ``@unfinished_run`` by the run that locks the schedule at hand, and a line ``@<words>`` by the query of that name before it. A line that starts with ``--sqlite:`` or ``--postgres:`` is read by that
-engine alone; an engine's own folder (``postgres/sql``) replaces a query of the same name.
+is replaced by the domain's formula (DSP-4), ``@unfinished_run`` by the run that locks the schedule at hand, ``@draws`` by what holds back who reads the audit, and a
+line ``@<words>`` by the query of that name before it. A line that starts with ``--sqlite:`` or ``--postgres:`` is read by
+that engine alone; an engine's own folder (``postgres/sql``) replaces a query of the same name.
 
 A query with a line ``-- rows: <column> <kind>, ...`` is a *set query*: it runs once for a whole list of rows, which it
 reads ``FROM @rows``, with ``:column`` for a column of the row at hand. Several statements in it, separated by ``;``,
@@ -38,7 +39,18 @@ _KINDS = frozenset({"text", "int", "real"})
 _UNFINISHED = (
     "(SELECT runs.id FROM runs WHERE runs.id = schedules.in_flight_run_id AND runs.finished_at IS NULL)"
 )
-_MACROS = {"@lease_seconds": LEASE_SECONDS_SQL, "@unfinished_run": _UNFINISHED}
+# A transaction holds a lock before it draws its first number for the audit: what it is for is said at `audit.settled`.
+_DRAWS = """(
+    SELECT CASE WHEN current_setting('gnomon.draws', true) IS DISTINCT FROM log::text THEN set_config(
+        'gnomon.draws',
+        log::text || pg_advisory_xact_lock_shared(
+            log::int, (coalesce(pg_sequence_last_value(log), 0) / 1000)::bit(32)::int
+        )::text,
+        true
+    ) END
+    FROM (SELECT 'audit_seq_seq'::regclass::oid AS log) AS named
+) AS draws"""
+_MACROS = {"@lease_seconds": LEASE_SECONDS_SQL, "@unfinished_run": _UNFINISHED, "@draws": _DRAWS}
 
 
 def _is_head(line: str) -> bool:

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
+from gnomon.domain.audit import Action
 from gnomon.domain.invocation import Usage
 from gnomon.domain.run import RunError, RunStatus
+from gnomon.stores import audit
 from gnomon.stores.database import Landed, Row, Rows, Tx, Value
 from gnomon.stores.run_rows import NewRun
 
@@ -24,9 +26,12 @@ async def insert(
 
 
 async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
-    """Claim queued runs whose instant has come, the interactive before the scheduled, the oldest first (RUN-1)."""
+    """Claim queued runs whose instant has come, the interactive before the scheduled, the oldest first (RUN-1).
+
+    With its entries in the audit. It is the last that a transaction says.
+    """
     if tx.at_once:
-        return await tx.all("runs.claim_at_once", owner=owner, claim_id=claim_id, limit=limit)
+        return await tx.last("runs.claim_at_once", owner=owner, claim_id=claim_id, limit=limit)
     found = await tx.tuples("runs.claimable", limit=limit)
     grants = Counter(schedule_id for _, schedule_id in found if schedule_id is not None)
     fences = {
@@ -48,8 +53,16 @@ async def claim(tx: Tx, owner: str, claim_id: str, limit: int) -> list[Row]:
             for run_id, schedule_id in found
         ],
     )
-    rows = {row["id"]: row for row in await by_ids(tx, [row[0] for row in claimed])}
-    return [rows[run_id] for run_id, _ in found if run_id in rows]
+    by_id = {row["id"]: row for row in await by_ids(tx, [row[0] for row in claimed])}
+    rows = [by_id[run_id] for run_id, _ in found if run_id in by_id]
+    await audit.append_many(
+        tx,
+        [
+            (owner, Action.CLAIM, "run", f'["{row["id"]}",{row["fence"]},{{"attempt":{row["attempt"]}}}]')
+            for row in rows
+        ],
+    )
+    return rows
 
 
 async def by_ids(tx: Tx, ids: Iterable[str]) -> list[Row]:

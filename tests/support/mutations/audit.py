@@ -71,16 +71,16 @@ MUTANTS: tuple[Mutant, ...] = (
         "",
         _FOLLOWED + "test_what_has_a_greater_number_waits_for_who_drew_a_smaller_one",
     ),
-    in_query(
-        "audit.append",
+    Mutant(
         "whoever draws a number can be seen",
+        "stores/queries.py",
         "pg_advisory_xact_lock_shared(",
         "concat(",
         _FOLLOWED + "test_what_has_a_greater_number_waits_for_who_drew_a_smaller_one",
     ),
-    in_query(
-        "audit.append",
+    Mutant(
         "a transaction that draws holds one lock",
+        "stores/queries.py",
         "IS DISTINCT FROM log::text",
         "IS DISTINCT FROM 'drawn'",
         _FOLLOWED + "test_a_transaction_that_tells_much_holds_one_lock",

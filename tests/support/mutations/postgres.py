@@ -85,6 +85,14 @@ _SIDE_BY_SIDE: tuple[Mutant, ...] = (
         within="claim_at_once",
     ),
     Mutant(
+        "a claim on PostgreSQL tells the audit of each run",
+        _SQL,
+        "FROM claimed HAVING count(*) > 0",
+        "FROM claimed HAVING false",
+        "tests/contract/test_runs_claim.py::test_a_claim_is_in_the_audit_with_the_fence_of_each[postgres-3]",
+        within="claim_at_once",
+    ),
+    Mutant(
         "a claim on PostgreSQL comes in the order of the queue",
         _SQL,
         "SELECT * FROM claimed ORDER BY place",

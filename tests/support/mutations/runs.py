@@ -87,8 +87,8 @@ _QUEUE: tuple[Mutant, ...] = (
     Mutant(
         "a claim comes in the order of the queue",
         "stores/runs.py",
-        "return [rows[run_id] for run_id, _ in found if run_id in rows]",
-        "return list(rows.values())",
+        "[by_id[run_id] for run_id, _ in found if run_id in by_id]",
+        "list(by_id.values())",
         _CLAIM + "test_the_interactive_come_before_the_scheduled_and_the_oldest_first",
     ),
     Mutant(

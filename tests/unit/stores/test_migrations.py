@@ -79,7 +79,10 @@ def test_they_are_numbered_from_one_without_a_gap(engine: str) -> None:
 
 def test_each_does_something_on_one_of_the_engines() -> None:
     """OPS-3: one that moves nothing where a file is the database still keeps older programs away from it."""
-    assert all(one.text.strip() or other.text.strip() for one, other in zip(*map(load, ("sqlite", "postgres")), strict=True))
+    assert all(
+        one.text.strip() or other.text.strip()
+        for one, other in zip(*map(load, ("sqlite", "postgres")), strict=True)
+    )
 
 
 def test_a_checksum_is_over_what_the_engine_reads() -> None:

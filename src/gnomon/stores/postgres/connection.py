@@ -4,7 +4,8 @@ Nothing here relies on the state of a session, so that a pooler may give each tr
 names carry their schema, and timeouts are set inside the transaction, in the same trip that begins it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -18,6 +19,7 @@ from gnomon.stores.postgres.statements import Catalogue, Part, PutOff, SetStatem
 
 Raw: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 CONNECT_SECONDS = 10.0
+_LAST = "something was to be the last of its work"
 STATEMENT_SECONDS = 20.0  # after that the line is given up: a proxy may hold it open for ever
 
 
@@ -85,7 +87,7 @@ class Connection:
     """Implements ``stores.database.Tx`` on a connection; the transaction begins with the first statement that needs one."""
 
     at_once = True
-    __slots__ = ("_catalogue", "_clean", "_manner", "_open_guard", "_put_off", "_raw", "begun")
+    __slots__ = ("_catalogue", "_clean", "_manner", "_open_guard", "_over", "_put_off", "_raw", "begun")
 
     def __init__(self, raw: Raw, catalogue: Catalogue, manner: Manner, *, clean: bool = False) -> None:
         self._raw = raw
@@ -94,6 +96,7 @@ class Connection:
         self._clean = clean
         self._put_off: list[PutOff] = []
         self._open_guard: Landed | None = None
+        self._over = False
         self.begun = False
 
     async def ready(self) -> Raw:
@@ -106,17 +109,13 @@ class Connection:
         """Send what is still put off; by itself, where it is all of the work and may be."""
         if not self._put_off:
             return
+        assert not self._over, _LAST
         if self.begun or not self._manner.may_stand_alone:
             await self.send()
             return
-        try:
+        with self._standing_alone():
             await self._say_first()
             await self._send()
-        except FAILURES as error:
-            if is_definite(error) or isinstance(error, ValueError | TypeError):
-                raise
-            self._raw.terminate()
-            raise unknown() from error
 
     async def all(self, name: str, /, **parameters: Value) -> list[Row]:
         """See ``Tx.all``."""
@@ -130,6 +129,18 @@ class Connection:
     async def tuples(self, name: str, /, **parameters: Value) -> list[tuple[Any, ...]]:
         """See ``Tx.tuples``."""
         return [tuple(record) for record in await self._fetch(name, parameters)]
+
+    async def last(self, name: str, /, **parameters: Value) -> list[Row]:
+        """See ``Tx.last``: by itself, where it is all of the work and may be."""
+        if self.begun or self._put_off or not self._manner.may_stand_alone:
+            return await self.all(name, **parameters)
+        assert not self._over, _LAST
+        self._over = True
+        statement = self._catalogue.plain[name]
+        with self._standing_alone():
+            await self._say_first()
+            given = self._given(statement.values(parameters))
+            return [dict(record) for record in await self._raw.fetch(statement.text, *given)]
 
     async def run(self, name: str, /, **parameters: Value) -> int:
         """See ``Tx.run``."""
@@ -202,7 +213,19 @@ class Connection:
             raw.terminate()
             raise NotBegun from error
 
+    @contextmanager
+    def _standing_alone(self) -> Iterator[None]:
+        """What is said in here is a transaction by itself: where its answer is lost, nobody knows whether it was written."""
+        try:
+            yield
+        except FAILURES as error:
+            if is_definite(error) or isinstance(error, ValueError | TypeError):
+                raise
+            self._raw.terminate()
+            raise unknown() from error
+
     async def _begin(self) -> None:
+        assert not self._over, _LAST
         if self.begun:
             return
         try:

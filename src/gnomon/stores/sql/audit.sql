@@ -3,7 +3,6 @@
 -- name: append
 -- what happened to many subjects at once is one row, whose number is its last entry's; what happened to one is a row as
 -- it reads
--- a transaction holds a lock before it draws its first number: what it is for is said at `settled`
 -- rows: batch int, actor text, action text, subject_kind text, entry text
 -- shared: batch, actor, action, subject_kind
 -- gathered: entry, how_many
@@ -22,16 +21,7 @@ SELECT
 --postgres: CASE WHEN :how_many = 1 THEN nullif((audit_parts(:entry))[2], 'null')::bigint END,
 --postgres: CASE WHEN :how_many = 1 THEN nullif((audit_parts(:entry))[3], 'null') END,
     :how_many, CASE WHEN :how_many > 1 THEN '[' || :entry || ']' END
---postgres: FROM (
---postgres:     SELECT CASE WHEN current_setting('gnomon.draws', true) IS DISTINCT FROM log::text THEN set_config(
---postgres:         'gnomon.draws',
---postgres:         log::text || pg_advisory_xact_lock_shared(
---postgres:             log::int, (coalesce(pg_sequence_last_value(log), 0) / 1000)::bit(32)::int
---postgres:         )::text,
---postgres:         true
---postgres:     ) END
---postgres:     FROM (SELECT 'audit_seq_seq'::regclass::oid AS log) AS named
---postgres: ) AS draws CROSS JOIN @rows;
+--postgres: FROM @draws CROSS JOIN @rows;
 --sqlite: FROM @rows;
 
 -- name: settled

@@ -147,6 +147,10 @@ class Connection:
             self._columns[name] = columns
         return [dict(zip(columns, row, strict=True)) for row in cursor]
 
+    async def last(self, name: str, /, **parameters: Value) -> list[Row]:
+        """See ``Tx.last``."""
+        return await self.all(name, **parameters)
+
     async def one(self, name: str, /, **parameters: Value) -> Row | None:
         """See ``Tx.one``."""
         rows = await self.all(name, **parameters)

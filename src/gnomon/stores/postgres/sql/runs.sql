@@ -1,7 +1,7 @@
 -- What the queue needs where claims come side by side.
 
 -- name: claim_at_once
--- What stores/runs.py does statement by statement elsewhere, in one trip.
+-- What stores/runs.py does statement by statement elsewhere, in one trip, the audit included.
 -- A run of a schedule that somebody is at work on is left for the next claim: its fence could not be drawn without a wait
 -- (DSP-3). No more is locked than is taken. What is changed was locked here before, in the version that is there now, so
 -- that nobody waits while a lease is stamped; and what is told of a schedule is of that version.
@@ -60,5 +60,20 @@ WITH interactive AS MATERIALIZED (
         coalesce(session_id, 'ses_' || substr(id, 5)) AS session_id, fence, attempt, lease_seconds, trace_id, dedup_key,
         half_done, query, session_mode, overlap, failure_streak, timeout_seconds, max_attempts, backoff_seconds,
         backoff_max_seconds, on_lost, place
+), told AS (
+    -- what `audit.append` would write of them
+    INSERT INTO audit (at, actor, action, subject_kind, subject_id, fence, detail, how_many, entries)
+    SELECT
+        now_us(), :owner, 'CLAIM', 'run',
+        CASE WHEN how_many = 1 THEN first ELSE '' END,
+        CASE WHEN how_many = 1 THEN fence END,
+        CASE WHEN how_many = 1 THEN '{"attempt":' || attempt || '}' END,
+        how_many, CASE WHEN how_many > 1 THEN '[' || entries || ']' END
+    FROM @draws CROSS JOIN (
+        SELECT
+            count(*) AS how_many, min(id) AS first, min(fence) AS fence, min(attempt) AS attempt,
+            string_agg('["' || id || '",' || fence || ',{"attempt":' || attempt || '}]', ',' ORDER BY place) AS entries
+        FROM claimed HAVING count(*) > 0
+    ) AS given
 )
 SELECT * FROM claimed ORDER BY place;
