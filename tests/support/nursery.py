@@ -1,8 +1,8 @@
 """Processes of the product without a second of imports each: forked from one that has done them.
 
 Each is a process of its own, with its own number, memory, folder and environment, and can be killed, stopped and waited for
-like any other. Only its interpreter has started before. What has to be loaded into the interpreter itself, a library
-that lies about the clock for instance, can't be born here.
+like any other. Only its interpreter has started before. What an interpreter reads at its own start, a library that lies
+about the clock for instance, can't be said to one that is born here (``can_bear``).
 
 As a program (``python -m support.nursery FD``) this is the parent: it forks for whoever asks on that socket, tells how its
 children ended, and ends them when the other side is gone.
@@ -29,12 +29,20 @@ from typing import Any, TextIO
 _MOST_BYTES = 65_536
 # what a process of the product would import before it answers
 _COMMON = ("gnomon.wiring", "gnomon.cli.serving", "gnomon.stores.postgres.database", "uvicorn", "uvloop")
-_PRELOADED = ("LD_PRELOAD",)
+# what is read once, when an interpreter starts; of the folders of modules alone a child is told anew
+_READ_AT_THE_START = ("LD_", "PYTHON")
+_TOLD_ANEW = "PYTHONPATH"
+# Ctrl-C and the like are for the whole group: the parent ends when the tests have, and takes what is left with it
+_NOT_FOR_THE_PARENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def can_bear(env: Mapping[str, str]) -> bool:
-    """Whether a process with this environment can be forked from an interpreter that was started without it."""
-    return not any(name in env for name in _PRELOADED)
+    """Whether a process with this environment can be forked from an interpreter that was started with that of the tests."""
+    return all(
+        os.environ.get(name) == value
+        for name, value in env.items()
+        if name.startswith(_READ_AT_THE_START) and name != _TOLD_ANEW
+    )
 
 
 class Born:
@@ -43,6 +51,7 @@ class Born:
     def __init__(self, nursery: "Nursery", pid: int, stdout: TextIO, stderr: TextIO) -> None:
         self._nursery = nursery
         self._handle = os.pidfd_open(pid)
+        self._lock = threading.Lock()  # an end is told once: of two who wait for it, one asks
         self.pid = pid
         self.stdout = stdout
         self.stderr = stderr
@@ -50,9 +59,10 @@ class Born:
 
     def poll(self) -> int | None:
         """Its exit code, or minus the signal that ended it; ``None`` while it lives."""
-        if self.returncode is None:
-            self._take(self._nursery.ask({"look": self.pid}))
-        return self.returncode
+        with self._lock:
+            if self.returncode is None:
+                self._take(self._nursery.ask({"look": self.pid}))
+            return self.returncode
 
     def wait(self, timeout: float) -> int:
         """Wait for its end; its exit code.
@@ -60,12 +70,18 @@ class Born:
         Raises:
             subprocess.TimeoutExpired: as there.
         """
-        if self.returncode is None:
-            if not select.select([self._handle], [], [], timeout)[0]:
+        with self._lock:
+            if self.returncode is not None:
+                return self.returncode
+            handle = os.dup(self._handle)
+        try:
+            if not select.select([handle], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout)
-            self._take(self._nursery.ask({"wait": self.pid}))
-        assert self.returncode is not None
-        return self.returncode
+        finally:
+            os.close(handle)
+        code = self.poll()
+        assert code is not None, "it has ended"
+        return code
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless its end is known; its number belongs to nobody else before that."""
@@ -137,6 +153,7 @@ def nursery() -> Nursery:
 
 
 def _serve(line: socket.socket) -> None:
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_THE_PARENT)
     children: set[int] = set()
     while True:
         try:
@@ -151,16 +168,18 @@ def _serve(line: socket.socket) -> None:
             answer = os.fork()
             if answer == 0:
                 line.close()
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 _live(question, handles)
             children.add(answer)
         elif question:
             (pid,) = question.values()
-            found, status = os.waitpid(pid, os.WNOHANG if "look" in question else 0)
+            found, status = os.waitpid(pid, os.WNOHANG)
             answer = status if found else None
             children -= {found}
         for handle in handles:
             os.close(handle)
-        line.send(json.dumps(answer).encode())
+        with contextlib.suppress(ConnectionError):  # whoever asked is gone: seen above
+            line.send(json.dumps(answer).encode())
     for pid in children:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -173,9 +192,9 @@ def _live(question: Mapping[str, Any], handles: Sequence[int]) -> None:
         os.close(handle)
     os.environ.clear()
     os.environ.update(question["env"])
-    os.chdir(question["cwd"])
     code: object = 1
     try:
+        os.chdir(question["cwd"])
         _run(question["bear"])
         code = 0
     except SystemExit as end:
