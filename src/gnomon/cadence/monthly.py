@@ -22,7 +22,9 @@ DaysOfMonth = Callable[[int, int], tuple[int, ...]]
 
 
 def month_of(day: int) -> int:
-    """Give the month that holds a day."""
+    """Give the month that holds a day; an anchor's may lie a little outside of the calendar, by its zone."""
+    if not FIRST_DAY <= day <= LAST_DAY:
+        return FIRST_MONTH - 1 if day < FIRST_DAY else LAST_MONTH + 1
     found = date.fromordinal(day + EPOCH_ORDINAL)
     return found.year * 12 + found.month - 1
 

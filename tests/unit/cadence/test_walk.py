@@ -72,6 +72,24 @@ def test_holidays_may_be_any_set() -> None:
     assert next_after(RULE, NOON, holidays={date(2026, 11, 30)}) == datetime(2026, 12, 1, 8, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"unit": "month", "every": 24, "day": 31, "at": "12:00"},
+        {"cron": "0 12 31 12 *"},
+        {"rrule": "FREQ=MONTHLY;INTERVAL=24;BYMONTHDAY=31", "at": "12:00"},
+    ],
+)
+def test_an_anchor_s_local_date_may_lie_outside_of_the_calendar(rule: dict[str, Any]) -> None:
+    """CAD-5: its month is the one beside the calendar's last or first; phases count on."""
+    late = Cadence.parse({**rule, "zone": "Asia/Kolkata", "anchor": "9999-12-31T23:59:00Z"})
+    assert next_after(late, NOON) is None
+    early = Cadence.parse({**rule, "zone": "America/New_York", "anchor": "0001-01-01T00:00:00Z"})
+    assert next_after(early, NOON) == datetime(2026, 12, 31, 17, tzinfo=UTC), (
+        "December of the year 0, and every second"
+    )
+
+
 def test_between_is_lazy() -> None:
     endless = between(RULE, NOON, datetime.max.replace(tzinfo=UTC))
     assert next(endless) < next(endless)
