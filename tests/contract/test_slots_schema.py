@@ -1,5 +1,6 @@
 """What the schema itself refuses of a schedule, each check alone, by rows that the product never writes (CAD-1, SCH)."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -22,13 +23,29 @@ EDGES = [
 
 
 async def accepts(database: Database, **changes: Any) -> bool:
-    """Whether the schema takes a schedule that differs from a good one in these columns alone."""
+    """Whether the schema takes a schedule that differs from a good one in these columns alone, however it comes about."""
+    made = await takes(database, add_schedule(database, **changes))
+    await execute(database, "DELETE FROM schedules")
+    await add_schedule(database)
+    edited = await takes(database, change(database, **changes))
+    await execute(database, "DELETE FROM schedules")
+    assert edited is made, "an INSERT and an UPDATE are refused alike"
+    return made
+
+
+async def takes(database: Database, written: Awaitable[Any]) -> bool:
+    """Whether the schema lets it pass."""
     try:
-        await add_schedule(database, **changes)
+        await written
     except CheckViolation:
         return False
-    await execute(database, "DELETE FROM schedules")
     return True
+
+
+async def change(database: Database, **changes: Any) -> None:
+    """Change these columns of each schedule, and name no other."""
+    columns = ", ".join(f"{name} = :{name}" for name in changes) or "name = name"
+    await execute(database, f"UPDATE schedules SET {columns}", **changes)
 
 
 async def test_the_good_one_is_taken(database: Database) -> None:
@@ -154,6 +171,25 @@ async def test_a_window_does_not_end_before_it_starts(database: Database) -> Non
     assert await accepts(database, starts_at=AT, ends_at=None)
     assert await accepts(database, starts_at=None, ends_at=AT)
     assert not await accepts(database, starts_at=AT, ends_at=AT - 1)
+
+
+@pytest.mark.parametrize(
+    ("standing", "changes"),
+    [
+        ({"session_mode": "fixed", "session_id": "ses_1"}, {"session_id": None}),
+        ({"session_id": None}, {"session_mode": "fixed"}),
+        ({"ends_at": AT}, {"starts_at": AT + 1}),
+        ({"starts_at": AT}, {"ends_at": AT - 1}),
+        ({"backoff_max_seconds": 5}, {"backoff_seconds": 6}),
+        ({"backoff_seconds": 5}, {"backoff_max_seconds": 4}),
+    ],
+)
+async def test_what_goes_together_is_asked_when_one_of_it_changes(
+    database: Database, standing: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    """SCH-5, SCH-7, SCH-14."""
+    await add_schedule(database, **{"backoff_seconds": 0, **standing})
+    assert not await takes(database, change(database, **changes))
 
 
 @pytest.mark.parametrize("off_by", [1, SECOND, 59 * SECOND])

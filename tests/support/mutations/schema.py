@@ -3,6 +3,7 @@
 from support.mutations import Mutant
 
 _FILE = "stores/migrations/0001_house.sql"
+_EDITED = "stores/migrations/0009_definition_checks.sql"
 _RUNS = "tests/contract/test_runs_schema.py::"
 _SLOTS = "tests/contract/test_slots_schema.py::"
 _KEPT = "tests/contract/test_audit_schema.py::"
@@ -29,6 +30,13 @@ MUTANTS: tuple[Mutant, ...] = (
         ",\n    CHECK (deleted_at IS NULL OR next_fire_at IS NULL)\n",
         _SLOTS + "test_a_deleted_schedule_has_no_next_instant",
         "\n",
+    ),
+    Mutant(
+        "a definition's bounds are asked of an edit as well",
+        _EDITED,
+        "BEFORE INSERT OR UPDATE OF name, target_kind, anchor_at, query, session_mode,\n--postgres:   session_id,",
+        "BEFORE INSERT OR UPDATE OF name, target_kind, anchor_at, query, session_mode,\n--postgres:  ",
+        _SLOTS + "test_what_goes_together_is_asked_when_one_of_it_changes",
     ),
     _without(
         "only a queued run is claimable",
