@@ -1,6 +1,7 @@
 """A slot comes due: what one tick writes, and what it never does twice (DSP-3, DSP-5 to DSP-9, SCH-5, SCH-9)."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -549,3 +550,28 @@ def test_batches_on_their_way_fill_the_places_and_no_more(places: int) -> None:
     batch = batch_for(places)
     assert batch == BATCH or BATCH < batch <= places / ABREAST
     assert batch_for(10**6) == batch_for(1_000), "the most that may be set"
+
+
+async def test_many_places_take_large_batches(house: House) -> None:
+    """DSP-3, RUN-1: every slot once, and none through the queue."""
+    await an_agent(house.database)
+    for index in range(450):
+        await a_schedule(
+            house.database,
+            HOURLY,
+            next_fire_at=START,
+            anchor=START - timedelta(hours=5),
+            schedule_id=f"sch_{index:020d}",
+        )
+    large = await house.neighbour(pace=replace(house.pace, concurrency=1_000))
+    holds = [large.runtime.hangs() for _ in range(450)]
+    await large.dispatch()
+    claims = await house.rows("SELECT count(*) AS runs FROM runs WHERE status = 'running' GROUP BY claim_id")
+    assert sorted(row["runs"] for row in claims) == [50, 200, 200]
+    for hold in holds:
+        hold.release()
+    await large.idle()
+    keys = {each.idempotency_key for each in large.runtime.invocations}
+    assert len(keys) == len(large.runtime.invocations) == len(await house.occurrences()) == 450
+    assert len(await house.rows("SELECT id FROM runs WHERE status = 'succeeded' AND attempt = 1")) == 450
+    assert len(await house.audit("CLAIM")) == len(await house.audit("RELEASE")) == 450
