@@ -123,6 +123,23 @@ async def test_while_another_process_migrates_it_is_said_so(
     assert await prepare(address) != []
 
 
+async def test_who_reads_what_a_migration_changes_is_waited_for_and_told_of(
+    address: Address, raw: "Raw[asyncpg.Record]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPS-3: a long transaction, such as a backup's; the step is left for later, whole."""
+    await prepare(address)
+    known = migrations.load("postgres")
+    step = Migration(KNOWN[-1] + 1, "next", "ALTER TABLE schedules ADD COLUMN more BIGINT", "sum")
+    monkeypatch.setattr(migrations, "load", lambda _engine: [*known, step])
+    monkeypatch.setattr(opening, "MIGRATE_SECONDS", 0.05)
+    async with raw.transaction():
+        await raw.fetch(f"SELECT id FROM {address.schema}.schedules")
+        with pytest.raises(Unavailable, match="backup") as caught:
+            await prepare(address)
+    assert caught.value.code == "database_migrating"
+    assert await prepare(address) == [step]
+
+
 async def test_a_database_that_is_not_there_is_named(postgres_url: str) -> None:
     missing = postgres_url.rpartition("/")[0] + "/nowhere"
     with pytest.raises(UnusableDatabase, match="nowhere"):

@@ -34,7 +34,7 @@ async def prepare(url: str | Address) -> list[migrations.Migration]:
 
     Raises:
         UnusableDatabase: with what is wrong and what to do; nothing was changed.
-        Unavailable: the database can't be reached now, or another process is still migrating it.
+        Unavailable: the database can't be reached now, or somebody else is still migrating it, or reading what is changed.
     """
     address = url if isinstance(url, Address) else parse(url)
     known = migrations.load("postgres")
@@ -78,7 +78,8 @@ async def _leave(raw: Raw) -> None:
 def _told(error: BaseException) -> BaseException:
     if isinstance(error, asyncpg.LockNotAvailableError):
         return Unavailable(
-            f"Another process has been migrating the database for more than {MIGRATE_SECONDS:.0f} seconds. Wait for it.",
+            f"Somebody else has been migrating the database for more than {MIGRATE_SECONDS:.0f} seconds, or been reading in "
+            "one transaction what a migration changes, as a backup does. Wait for it.",
             code="database_migrating",
         )
     return unusable(error)
