@@ -141,7 +141,8 @@ async def test_a_claim_whose_answer_is_lost_is_not_made_again(
     await behind.write_guarded(lambda tx: runs.claim(tx, "prc_mine", "clm_0", 1))
     for number in range(2):
         await add_run(behind, id=f"run_{number}", session_id=None, schedule_id=None)
-    monkeypatch.setattr(behind, "first", lambda: None)  # the session has its instant, and the claim is what is sent
+    # the session has its instant, and the claim is what is sent
+    monkeypatch.setattr(behind, "first", lambda: None)
     proxy.turn(Mode.DEAF)
     with pytest.raises(CommitUnknown):
         await behind.write_guarded(lambda tx: runs.claim(tx, "prc_mine", "clm_1", 1))
