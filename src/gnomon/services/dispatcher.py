@@ -35,7 +35,8 @@ from gnomon.stores.database import Database, Tx, UniqueViolation
 
 BATCH, LARGE_BATCH = 100, 200
 # So many batches come of one look; so many are on their way at a time: while they are being written, in other threads or
-# by a server, the next are read and planned. What was read long ago is likelier to be old when it is written.
+# by a server, the next are read and planned. What was read long ago is likelier to be old when it is written, and each
+# comes with its query, which may be long.
 BATCHES, ABREAST = 8, 4
 ACTOR = "dispatcher"
 # Handing a run over costs half of what the queue does, so a full runner is given a moment; slow targets make a backlog
@@ -202,7 +203,7 @@ class Dispatcher:
                     write = partial(self._write, planned=self._plan(claim, part))
                     landing = asyncio.create_task(self._land(claim, write), name="gnomon-claim")
                     writing.append(_Writing(landing, frozenset([due.id for due in part.due])))
-                if len(seen.due) < self._batch * BATCHES:
+                if len(seen.due) < self._at_a_look:
                     break
         finally:
             rest = await asyncio.gather(*[each.landing for each in writing], return_exceptions=True)
@@ -213,12 +214,16 @@ class Dispatcher:
         scan.more = scan.lost
         return scan
 
+    @property
+    def _at_a_look(self) -> int:
+        return BATCHES * min(self._batch, BATCH)
+
     async def _next(self, writing: Collection[_Writing]) -> _Seen:
         """The next of the list, but for what is on its way: that may have landed by now or not."""
         under_way = frozenset[str]().union(*[each.ids for each in writing])
-        most = self._batch * BATCHES
-        seen = await self._database.look(partial(self._look, most=most + len(under_way), skip=self._window()))
-        return seen._replace(due=[due for due in seen.due if due.id not in under_way][:most])
+        most = self._at_a_look + len(under_way)
+        seen = await self._database.look(partial(self._look, most=most, skip=self._window()))
+        return seen._replace(due=[due for due in seen.due if due.id not in under_way][: self._at_a_look])
 
     async def _claim(self) -> _Claim:
         await self._runner.wait_for_place(PLACE_SECONDS)
