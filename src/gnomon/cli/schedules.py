@@ -215,7 +215,8 @@ def run(
     if wait:
         wait_for(talk, made["id"])
         return
-    talk.out.done(f"Started run {made['id']}. `gnomon runs tail {made['id']}` follows it.", made)
+    talk.out.done(f"Started {made['id']}. To follow it:", made)
+    talk.out.line(f"    gnomon runs tail {made['id']}")
 
 
 def _target(agent: str | None, team: str | None) -> dict[str, str] | None:
