@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
+# Only where it is a word of its own: within a dedup key it is a part of a name, which somebody may copy.
+INSTANT = re.compile(r"(?<![\w/:.=@-])(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z(?![\w/:=@-])")
 SHOWN_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)")
 GAP = 2
 COLOURS = {"red": 31, "green": 32, "yellow": 33}

@@ -85,6 +85,9 @@ def test_a_sentence_is_not_broken_within_an_instant() -> None:
         (["a", "b"], "a, b"),
         ({"kind": "agent", "id": None}, "kind agent"),
         ("2026-11-29T12:00:00.123456Z", "2026-11-29 12:00:00Z"),
+        ("made at 2026-11-29T12:00:00Z.", "made at 2026-11-29 12:00:00Z."),
+        ("sch_1/2026-11-29T12:00:00.123456Z", "sch_1/2026-11-29T12:00:00.123456Z"),
+        ("report-2026-11-29T12:00:00Z-de", "report-2026-11-29T12:00:00Z-de"),
         ("a\nb", "a b"),
     ],
 )
