@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Failed, Talk, Usage, asking
-from gnomon.cli.terminal import Terminal, paint, shown
+from gnomon.cli.terminal import Terminal, shown
 
 MARKS = {"create": ("+", "green"), "update": ("~", "yellow"), "unchanged": ("=", None)}
 SHOWN_CHARACTERS = 60
@@ -40,8 +40,8 @@ def carry_out(talk: Talk, document: Mapping[str, Any], *, dry_run: bool, yes: bo
     if dry_run and out.as_json:
         out.data(planned)
         return
-    for text in _told(out, changes):
-        out.line(text)
+    for text, colour in _told(changes):
+        out.line(text, colour)
     steps = Counter(change["step"] for change in changes)
     todo = steps["create"] + steps["update"]
     if not dry_run:
@@ -73,15 +73,14 @@ def export(talk: Talk) -> None:
         talk.out.note("There is nothing to export yet.")
 
 
-def _told(out: Terminal, changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _told(changes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str | None]]:
     for change in changes:
         mark, colour = MARKS[change["step"]]
-        text = f"{mark} {change['section'].removesuffix('s')} {change['key']}"
-        yield paint(text, colour if out.coloured(sys.stdout) else None)
+        yield f"{mark} {change['section'].removesuffix('s')} {change['key']}", colour
         if change["step"] == "update":
             for each in change["differences"]:
                 for field, standing, wanted in _apart(each["field"], each["standing"], each["wanted"]):
-                    yield f"    {field}: {_short(standing)} -> {_short(wanted)}"
+                    yield f"    {field}: {_short(standing)} -> {_short(wanted)}", None
 
 
 def _apart(field: str, standing: Any, wanted: Any) -> Iterator[tuple[str, Any, Any]]:

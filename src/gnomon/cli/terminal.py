@@ -72,10 +72,11 @@ class Terminal:
         """Print JSON: one line of a stream."""
         print(json.dumps(value, ensure_ascii=False, default=str), file=self._out, flush=True)
 
-    def line(self, text: str = "") -> None:
+    def line(self, text: str = "", colour: str | None = None) -> None:
         """Print a line for people, in full; with ``--json`` nothing."""
         if not self.as_json:
-            print(CONTROL.sub("�", text), file=self._out, flush=True)
+            colour = colour if self.coloured(self._out) else None
+            print(paint(CONTROL.sub("�", text), colour), file=self._out, flush=True)
 
     def note(self, text: str) -> None:
         """Print a line beside the result, to standard error; with ``--json`` nothing."""

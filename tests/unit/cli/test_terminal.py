@@ -230,6 +230,16 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
     assert paint("x", "red") == "\x1b[31mx\x1b[0m"
 
 
+def test_a_line_in_colour_reaches_the_terminal_as_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a record holds is made harmless; the colour around it is ours, and must not be taken for a part of it."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    seen, piped = _Tty(), io.StringIO()
+    for out in (seen, piped):
+        Terminal(as_json=False, out=out, err=io.StringIO()).line("+ agent \x1b[2Jgone", "green")
+    assert seen.getvalue() == "\x1b[32m+ agent �[2Jgone\x1b[0m\n"
+    assert piped.getvalue() == "+ agent �[2Jgone\n"
+
+
 def test_a_long_value_goes_on_under_its_beginning_and_no_id_is_broken() -> None:
     assert hung("short: one two", 20) == ["short: one two"]
     assert hung("output:  one two three four", 20) == ["output:  one two", "      three four"]
