@@ -138,6 +138,21 @@ async def test_older_missed_slots_coalesce_into_one_record(house: House) -> None
     assert (await house.schedule(sid))["next_fire_at"] == to_micros(newest + timedelta(minutes=5))
 
 
+@pytest.mark.parametrize(("catch_up", "disposition"), [("latest", "fired"), ("none", "missed")])
+async def test_a_late_slot_fires_as_its_policy_says(house: House, catch_up: str, disposition: str) -> None:
+    """DSP-7. mis-20: the policy that is stored is the one that decides, five minutes late and inside the grace."""
+    await an_agent(house.database)
+    await a_schedule(
+        house.database, HOURLY, next_fire_at=START, anchor=START - timedelta(hours=5), catch_up=catch_up
+    )
+    house.clock.advance(300)
+    await house.dispatch()
+    await house.idle()
+    [occurrence] = await house.occurrences()
+    assert occurrence["disposition"] == disposition
+    assert len(house.runtime.calls) == (disposition == "fired")
+
+
 async def test_a_slot_past_its_grace_is_missed(house: House) -> None:
     """DSP-7. mis-22: late by g-1 s runs, by g+1 s does not; SCH-9: it counts to nothing."""
     await an_agent(house.database)

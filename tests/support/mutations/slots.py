@@ -9,6 +9,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "next_fire_at <= now_us()",
         _T + "test_due_is_at_the_database_s_instant_and_not_a_microsecond_before",
     ),
+    Mutant(
+        "the policy that is stored is the one that decides",
+        "services/slot_plan.py",
+        "_CATCH_UPS[due.catch_up],",
+        '_CATCH_UPS["latest"],',
+        "tests/service/test_dispatcher.py::test_a_late_slot_fires_as_its_policy_says",
+    ),
     in_query(
         "slots.claim_due",
         "the longest waiting first",
