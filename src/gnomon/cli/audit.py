@@ -1,12 +1,24 @@
 """``gnomon audit``: who did what, when; entries never change (SEC-7)."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from gnomon.cli.command import Talk, asking
 from gnomon.cli.nouns import Limit
 from gnomon.cli.terminal import Column
+from gnomon.domain.instants import from_micros, rfc3339
+
+
+def _detail(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """With its instants as people read them: the dispatcher and the watchdog write microseconds."""
+    detail = entry.get("detail") or {}
+    return {
+        name: rfc3339(from_micros(value)) if name.endswith("_at") and isinstance(value, int) else value
+        for name, value in detail.items()
+    }
+
 
 COLUMNS = (
     Column("seq", "seq"),
@@ -14,7 +26,7 @@ COLUMNS = (
     Column("action", "action"),
     Column("subject", lambda entry: f"{entry['subject']['kind']} {entry['subject']['id']}"),
     Column("actor", "actor"),
-    Column("detail", lambda entry: entry.get("detail"), cut=True),
+    Column("detail", _detail, cut=True),
 )
 
 
