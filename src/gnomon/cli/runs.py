@@ -56,7 +56,10 @@ def list_runs(
 def cancel(talk: Talk, ref: Id) -> None:
     """Ask a run to stop; it is ended by force after a grace."""
     asked = talk.api.post(NOUN.of(ref, "cancel"), {})
-    talk.out.done(f"Asked run {ref} to stop; it is {asked.get('status', 'stopping')}.", asked)
+    over = asked.get("status") == "cancelled"
+    talk.out.done(
+        f"Cancelled run {ref}." if over else f"Asked run {ref} to stop; it is still running.", asked
+    )
 
 
 def tail(talk: Talk, ref: Id) -> None:
