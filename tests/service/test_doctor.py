@@ -15,7 +15,7 @@ from gnomon.stores import doctor as store
 from gnomon.stores.database import Database
 from gnomon.stores.postgres.database import PostgresDatabase
 from gnomon.testing.clock import FrozenClock
-from support.rows import AT, PROCESS, SCHEDULE, add, add_many, add_process, add_schedule
+from support.rows import AT, PROCESS, SCHEDULE, add, add_many, add_process, add_schedule, execute
 
 pytestmark = pytest.mark.anyio
 RULE = '{"unit":"hour","every":1,"zone":"UTC"}'
@@ -96,7 +96,21 @@ async def test_a_schedule_without_a_key_is_listed_with_why(
     finding = await practice.only()
     assert (finding.kind, finding.where.kind, finding.where.id) == (Kind.NO_DEDUP_KEY, "schedule", row["id"])
     assert says in finding.what
-    assert f"gnomon schedules patch {row['id']} --dedup-key 'report-{{{{date}}}}'" in finding.advice
+    assert f"gnomon schedules patch {row['id']} --dedup-key 'report-" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("cron", "name"), [("0 9 * * 1-5", "{{date}}"), ("30 * * * *", "{{hour}}"), ("*/5 * * * *", "{{now}}")]
+)
+async def test_the_key_that_is_proposed_is_shared_by_no_two_slots(
+    practice: Practice, cron: str, name: str
+) -> None:
+    """IDM-4: whoever does as they are told finds nothing more."""
+    rule = {"cadence": json.dumps({"cron": cron, "zone": "Europe/Berlin"}), "unit": "cron", "every": None}
+    await add_schedule(practice.database, **rule)
+    assert f"--dedup-key 'report-{name}'" in (await practice.only()).advice
+    await execute(practice.database, "UPDATE schedules SET dedup_key = :key", key=f"report-{name}")
+    assert await practice.look() == []
 
 
 @pytest.mark.parametrize("status", ["completed", "disabled"])

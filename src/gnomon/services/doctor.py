@@ -96,8 +96,8 @@ class Doctor:
                 at,
                 f"Process {row['pid']} on {row['host']} was not stopped, and has been silent for {silent // SECOND:,} "
                 "seconds.",
-                "If it is frozen, end it. If it was killed, nothing is to be done: its work was taken over, and its row goes "
-                "after a while.",
+                "If it is frozen, end it. If it was killed, nothing is to be done: what it held is closed or queued again by a "
+                "sweep, and its row goes after a while.",
             )
             return
         if row["zone_data"] != self._zone_data:

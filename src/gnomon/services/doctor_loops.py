@@ -3,6 +3,7 @@
 Pure over the rows of one page: a schedule or a job as it is kept.
 """
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from gnomon.domain.schedule import OnLost, Overlap, ScheduleStatus
 from gnomon.stores.database import Row
 
 SLOTS_AHEAD = 16  # neighbours share a key, if any do: an hour, a day, a week, a month or a year holds both
+# what a rule of another making raises, which stops no other's judgement
+_UNREADABLE = (ValueError, LookupError, TypeError)
 OVERDUE_SECONDS = 120
 Holidays = Mapping[str, frozenset[date]]
 
@@ -35,7 +38,7 @@ def judge(loop: Loop, row: Row, sight: Sight) -> Iterator[Finding]:
     template: str | None = row["dedup_key"]
     repeats = row["unit"] != Unit.ONCE
     if template is None:
-        yield from _without_key(row, repeats=repeats)
+        yield from _without_key(row, sight, repeats=repeats)
         return
     if not repeats:
         return
@@ -44,11 +47,7 @@ def judge(loop: Loop, row: Row, sight: Sight) -> Iterator[Finding]:
         return
     try:
         shared = _shared(loop, row, template, sight)
-    except (
-        ValueError,
-        LookupError,
-        TypeError,
-    ) as error:  # a rule of another making stops no other's judgement
+    except _UNREADABLE as error:
         yield Finding(
             Kind.RULE_UNREADABLE,
             where(loop, row),
@@ -65,7 +64,7 @@ def where(loop: Loop, row: Row) -> Where:
     return Where(loop.value, row["id"], row["name"])
 
 
-def _without_key(row: Row, *, repeats: bool) -> Iterator[Finding]:
+def _without_key(row: Row, sight: Sight, *, repeats: bool) -> Iterator[Finding]:
     reasons = []
     if row["on_lost"] == OnLost.RESUME:
         reasons.append("a run whose process died is started again (on_lost: resume)")
@@ -80,9 +79,18 @@ def _without_key(row: Row, *, repeats: bool) -> Iterator[Finding]:
         Kind.NO_DEDUP_KEY,
         where(Loop.SCHEDULE, row),
         f"It declares no dedup key, and its work could be done twice: {why}.",
-        f"Name what a slot makes, as with gnomon schedules patch {row['id']} --dedup-key 'report-{{{{date}}}}', and let "
+        f"Name what a slot makes, as with gnomon schedules patch {row['id']} --dedup-key '{_example(row, sight)}', and let "
         "the target look for that name before it makes it.",
     )
+
+
+def _example(row: Row, sight: Sight) -> str:
+    """The coarsest name that no two slots share: a finer one would tell a run by hand apart from the slot's own."""
+    with contextlib.suppress(*_UNREADABLE):
+        for template in ("report-{{date}}", "report-{{hour}}"):
+            if _shared(Loop.SCHEDULE, row, template, sight) is None:
+                return template
+    return "report-{{now}}"
 
 
 def _without_slot(loop: Loop, row: Row, template: str) -> Finding:
