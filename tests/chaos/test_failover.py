@@ -88,6 +88,7 @@ def judge(url: str, folder: Path, acknowledged: list[str]) -> None:
 def test_a_standby_takes_over_and_nothing_is_lost_or_done_twice(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    """lea-31: a run that the old primary had is ended by its fence and its lease, and none stays without an end."""
     rounds = (50, 150, 250, 350) if request.config.getoption("--long") else (150,)
     for number, after_calls in enumerate(rounds):
         folder = tmp_path / str(number)

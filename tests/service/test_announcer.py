@@ -25,6 +25,7 @@ class Exchange:
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.fail: Exception | None = None
+        self.deaf = False
         self.opened = 0
 
     async def open(self, on_ring: Callable[[str], None], on_lost: Callable[[], None]) -> "Line":
@@ -49,6 +50,10 @@ class Line:
         self.closed = False
         self.fail: Exception | None = None
         self.held: asyncio.Event | None = None
+        self.deaf = exchange.deaf
+
+    async def carries(self) -> bool:
+        return not self.deaf
 
     async def ring(self, text: str) -> None:
         if self.fail is not None:
@@ -163,6 +168,7 @@ async def test_a_process_that_never_tells_nor_listens_opens_nothing(exchange: Ex
 async def test_a_lost_line_is_opened_again_and_what_may_have_been_missed_is_looked_for(
     exchange: Exchange,
 ) -> None:
+    """OPS-1. pg-02."""
     a, heard_a, b, _ = await both(exchange)
     exchange.lines[0].on_lost()
     await until(lambda: len(exchange.lines) == 3 and a.connected)
@@ -170,6 +176,26 @@ async def test_a_lost_line_is_opened_again_and_what_may_have_been_missed_is_look
     assert exchange.lines[0].closed
     b.announce(RUN)
     await until(lambda: len(heard_a) == 2)
+    await a.stop()
+    await b.stop()
+
+
+async def test_a_line_on_which_nothing_comes_is_told_once_and_rings_all_the_same(exchange: Exchange) -> None:
+    """OPS-1. pg-05: as behind a pooler that gives each transaction another session."""
+    b, heard = process(exchange)
+    b.start()
+    await until(lambda: b.connected)
+    exchange.deaf = True
+    a, _ = process(exchange)
+    with capture_logs() as logs:
+        a.start()
+        await until(lambda: len(exchange.lines) == 2 and not a.connected and logs)
+        exchange.lines[1].on_lost()
+        await until(lambda: len(exchange.lines) == 3)
+        a.announce(RUN)
+        await until(lambda: heard)
+    assert not a.connected, "it does not say that it hears"
+    assert [log["event"] for log in logs] == ["wakeup_line_deaf"]
     await a.stop()
     await b.stop()
 
@@ -185,6 +211,7 @@ async def test_a_ring_that_failed_is_rung_on_the_next_line(exchange: Exchange) -
 
 
 async def test_an_exchange_that_is_down_is_tried_again_and_told_once(exchange: Exchange) -> None:
+    """OPS-1. pg-15."""
     exchange.fail = Unavailable("no server")
     a, heard = process(exchange)
     with capture_logs() as logs:

@@ -1,8 +1,11 @@
 """The wakeup over a real server: heard at once, healed when its backend is killed, its own channel for each schema (OPS-1)."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from importlib.resources import files
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -15,6 +18,7 @@ from gnomon.domain.errors import Unavailable
 from gnomon.ports.wakeup import News
 from gnomon.services import announcer
 from gnomon.services.announcer import Announcer
+from gnomon.stores.postgres import line
 from gnomon.stores.postgres.line import channel_of, open_line
 
 BOUND = 10.0
@@ -88,6 +92,7 @@ async def test_another_process_hears_within_fifteen_milliseconds(server: Postgre
 async def test_a_killed_listener_is_replaced_and_looks_for_what_it_missed(
     server: PostgresServer, other: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """OPS-1. pg-02."""
     monkeypatch.setattr(announcer, "_FIRST_PAUSE", 0.01)
     a, b = await Process(server.url).up(), await Process(server.url).up()
     killed = await other.fetch(
@@ -123,7 +128,7 @@ async def test_a_ring_without_a_word_may_be_about_anything(server: PostgresServe
 
 
 async def test_a_ring_waits_for_no_disk_and_no_standby(server: PostgresServer, other: Any) -> None:
-    """With a standby that never answers every other commit would hang."""
+    """With a standby that never answers every other commit would hang. pg-06: the ring is a transaction by itself."""
     a, b = await Process(server.url).up(), await Process(server.url).up()
     await other.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     try:
@@ -138,6 +143,29 @@ async def test_a_ring_waits_for_no_disk_and_no_standby(server: PostgresServer, o
     await b.end.stop()
 
 
+async def test_a_line_on_which_nothing_comes_knows_it(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPS-1. pg-05: what listens is found to hear, and a session that lost its LISTEN not to; nobody else is woken."""
+    monkeypatch.setattr(line, "TRIAL_SECONDS", 0.05)
+    b = await Process(server.url).up()
+    good = await open_line(server.url, "gnomon", lambda _: None, lambda: None)
+    assert await good.carries()
+    add = asyncpg.Connection.add_listener
+
+    async def taken_and_forgotten(connection: Any, channel: str, heard: Any) -> None:
+        await add(connection, channel, heard)
+        await connection.execute("UNLISTEN *")
+
+    monkeypatch.setattr(asyncpg.Connection, "add_listener", taken_and_forgotten)
+    bad = await open_line(server.url, "gnomon", lambda _: None, lambda: None)
+    assert not await bad.carries()
+    for each in (good, bad):
+        await each.close()
+    assert b.times == 0
+    await b.end.stop()
+
+
 async def test_a_server_that_is_not_there_is_told_as_unavailable() -> None:
     with pytest.raises(Unavailable, match="reached"):
         await open_line("postgresql://nobody@127.0.0.1:1/none", "gnomon", lambda _: None, lambda: None)
@@ -149,6 +177,25 @@ async def test_a_refused_password_is_told_without_it(server: PostgresServer) -> 
         await open_line(url, "gnomon", lambda _: None, lambda: None)
     assert "password" in caught.value.message
     assert "s3cret" not in caught.value.message
+
+
+def test_what_is_rung_is_a_few_letters_whatever_happened() -> None:
+    """OPS-1. pg-08: no id, no argument, nothing that could grow."""
+    told = [News(number).text for number in range(1, News.ANYTHING.value + 1)]
+    assert max(map(len, told)) < 100
+    assert [News.read(text).text for text in told] == told
+
+
+def test_nothing_but_the_line_rings() -> None:
+    """OPS-1. pg-06: a ring inside of a transaction would hold up everybody's commits."""
+    ours = Path(str(files("gnomon")))
+    ringing = {
+        str(file.relative_to(ours))
+        for kind in ("*.py", "*.sql")
+        for file in ours.rglob(kind)
+        if re.search(r"\bNOTIFY \S|pg_notify\(", file.read_text("utf-8"))
+    }
+    assert ringing == {"stores/postgres/line.py"}
 
 
 def test_a_channel_is_a_name_that_postgresql_takes() -> None:

@@ -12,6 +12,7 @@ import pytest
 from gnomon.domain.errors import Unavailable
 from gnomon.settings import Settings
 from gnomon.stores.postgres import line
+from gnomon.stores.postgres.database import PostgresDatabase
 from gnomon.wiring import Center, open_center
 
 pytestmark = pytest.mark.anyio
@@ -24,6 +25,10 @@ class Mute:
 
     async def ring(self, text: str) -> None:
         """Rung into nothing."""
+
+    async def carries(self) -> bool:
+        """What was tried has not come back."""
+        return False
 
     async def check(self) -> None:
         """All is well, it says."""
@@ -112,3 +117,11 @@ async def test_the_poll_alone_keeps_the_promise_of_a_tick(
 
 async def test_with_the_ring_nobody_waits_for_a_tick(postgres_url: str) -> None:
     assert sorted(await started(postgres_url, "poll_rung"))[2] < TICK / 2
+
+
+async def test_a_run_needs_one_connection_at_a_time(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPS-1. pg-18: whatever waited for a second one while it holds the first would wait for itself."""
+    monkeypatch.setattr(PostgresDatabase.__init__, "__kwdefaults__", {"connections": 1})
+    assert len(await started(postgres_url, "poll_one")) == 5

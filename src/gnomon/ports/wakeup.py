@@ -64,8 +64,11 @@ class Line(Protocol):
     async def ring(self, text: str) -> None:
         """Tell the others ``text``, a few letters; they are not heard here by their own ring."""
 
+    async def carries(self) -> bool:
+        """Whether a ring that was tried when it was opened has come back, for which it waits a moment."""
+
     async def check(self) -> None:
-        """Return if the line still carries."""
+        """Return if the line still answers."""
 
     async def close(self) -> None:
         """Close it; never raises."""

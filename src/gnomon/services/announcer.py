@@ -26,6 +26,10 @@ CHECK_SECONDS = 300.0
 CALL_SECONDS = 5.0
 FLUSH_SECONDS = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 15.0
+_POOLED = (
+    "LISTEN was taken, and nothing is heard: a pooler in transaction mode, or a replica? Work that another process makes "
+    "waits for a tick."
+)
 
 
 class Spacing:
@@ -84,6 +88,7 @@ class Announcer:
         self._task: asyncio.Task[None] | None = None
         self._sending, self._hearing = Pacing(), Pacing()
         self._wake_at: asyncio.TimerHandle | None = None
+        self._deaf = False
         self.connected = False
 
     def announce(self, news: News) -> None:
@@ -132,6 +137,7 @@ class Announcer:
 
     async def _hold(self, line: Line) -> None:
         """Ring and listen until the line is lost or no longer needed."""
+        trial = asyncio.create_task(self._try(line), name="gnomon-announce-trial")
         try:
             while not self._lost:
                 self._stir.clear()
@@ -145,7 +151,18 @@ class Announcer:
         except Exception as error:
             _log.warning("wakeup_line_lost", error=_words(error))
         finally:
+            trial.cancel()
             await line.close()
+
+    async def _try(self, line: Line) -> None:
+        """Find out whether anything is heard here; what is rung may reach others all the same."""
+        if await line.carries():
+            self._deaf = False
+            return
+        self.connected = False
+        if not self._deaf:
+            _log.warning("wakeup_line_deaf", hint=_POOLED)
+        self._deaf = True
 
     async def _ring(self, line: Line) -> None:
         wait = self._sending.wait(self._clock.monotonic())

@@ -85,7 +85,7 @@ class Health:
         """Never sick: without it work waits for a tick, as promised."""
         if self._hears is None:
             return []
-        detail = "other processes are heard" if self._hears() else "not connected: work waits for a tick"
+        detail = "other processes are heard" if self._hears() else "nobody is heard: work waits for a tick"
         return [Vital("wakeup", ok=True, detail=detail)]
 
     def _ticks(self) -> Vital:

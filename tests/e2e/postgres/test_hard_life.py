@@ -3,6 +3,8 @@
 Issue 3, "Bad input"; OPS-1, OPS-5a; casebook dbl-22.
 """
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +76,11 @@ def told(product: Running, words: str) -> Callable[[], bool]:
 def check_quiet(product: Running) -> None:
     """It never ended, nothing in its log is a bug, and no line of it has the password."""
     assert product.process.poll() is None
+    check_log(product)
+
+
+def check_log(product: Running) -> None:
+    """Nothing in it is a bug, and no line of it has the password."""
     log = "".join(product.err)
     assert "Traceback" not in log
     assert '"level": "critical"' not in log
@@ -128,6 +135,7 @@ class Trouble:
 def test_a_database_that_fails_for_a_while_is_told_and_taken_up_again(
     life: Life, tmp_path: Path, trouble: Trouble
 ) -> None:
+    """OPS-1. pg-13, pg-15: not ready while it is away, ready by itself; and the log is not full of it."""
     url = life.database(f"for_{trouble.name}")
     with product_on(url, tmp_path) as product:
         an_agent(product, tmp_path)
@@ -147,6 +155,8 @@ def test_a_database_that_fails_for_a_while_is_told_and_taken_up_again(
         until(lambda: [call["run"] for call in heard(tmp_path)] == [before, after], "the next run")
         until(lambda: ends(url) == {"succeeded": 2}, "both ends written, the one that had to wait too")
         check_quiet(product)
+        warned = Counter(json.loads(line)["event"] for line in product.err if '"level": "warning"' in line)
+        assert max(warned.values(), default=0) <= 3, "not each of its tries is told"
         assert product.stop() == 0
 
 
@@ -165,6 +175,18 @@ def test_sessions_that_are_ended_are_opened_again_without_a_word_to_anybody(
         check_quiet(product)
         assert product.stop() == 0
     assert ends(url) == {"succeeded": 5}
+
+
+def test_a_stop_ends_in_its_grace_while_the_server_is_away(life: Life, tmp_path: Path) -> None:
+    """DSP-10. pg-13."""
+    with product_on(life.database("for_a_stop"), tmp_path) as product:
+        life.server.stop()
+        try:
+            until(told(product, "can't be reached"), "told on /readyz", 20)
+            product.stop()
+            check_log(product)
+        finally:
+            life.server.start()
 
 
 def test_a_server_that_is_killed_loses_nothing_that_was_acknowledged(life: Life, tmp_path: Path) -> None:

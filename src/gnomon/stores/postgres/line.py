@@ -4,7 +4,9 @@ It is never one of the pool: what listens keeps state in its session, and what r
 PostgreSQL writes notifications under one lock for all databases.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import asyncpg
@@ -12,6 +14,9 @@ import asyncpg
 from gnomon.stores.postgres.failures import FAILURES, translated
 
 _CALL_SECONDS = 5.0
+# Behind a pooler that gives each transaction another session LISTEN is taken, and nothing ever comes.
+TRIAL_SECONDS = 2.0
+_TRIAL = "trial "
 _LONGEST_NAME = 63  # letters of a name; two schemas that would share a channel only wake each other
 
 
@@ -23,9 +28,10 @@ def channel_of(schema: str) -> str:
 class PostgresLine:
     """``ports.wakeup.Line`` over one connection; ``open_line`` makes it."""
 
-    def __init__(self, connection: Any, channel: str) -> None:
+    def __init__(self, connection: Any, channel: str, came_back: asyncio.Event) -> None:
         self._connection = connection
         self._channel = channel
+        self._came_back = came_back
 
     async def ring(self, text: str) -> None:
         """Tell the others.
@@ -35,6 +41,12 @@ class PostgresLine:
         await self._say(
             f"BEGIN; SET LOCAL synchronous_commit TO off; NOTIFY \"{self._channel}\", '{text}'; COMMIT"
         )
+
+    async def carries(self) -> bool:
+        """Whether the ring of its opening has come back."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._came_back.wait(), TRIAL_SECONDS)
+        return self._came_back.is_set()
 
     async def check(self) -> None:
         """Return if the server still answers."""
@@ -62,14 +74,20 @@ async def open_line(
     channel = channel_of(schema)
     try:
         connection = await asyncpg.connect(dsn, timeout=_CALL_SECONDS, statement_cache_size=0)
-        own = connection.get_server_pid()
+        own, came_back = connection.get_server_pid(), asyncio.Event()
+        trial = f"{_TRIAL}{own}"
 
         def heard(_connection: Any, pid: int, _channel: str, payload: object) -> None:
-            if pid != own:
-                on_ring(str(payload))
+            text = str(payload)
+            if text == trial:
+                came_back.set()
+            elif pid != own and not text.startswith(_TRIAL):
+                on_ring(text)
 
         connection.add_termination_listener(lambda _: on_lost())
         await connection.add_listener(channel, heard)
     except FAILURES as error:
         raise translated(error) from error
-    return PostgresLine(connection, channel)
+    line = PostgresLine(connection, channel, came_back)
+    await line.ring(trial)
+    return line
