@@ -20,6 +20,7 @@ HOLDER = """
 import os, signal, sys
 from support.nursery import nursery
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, where the tests run in the background
 child = nursery().bear([sys.argv[1]], "/", dict(os.environ))
 child.stdout.readline()
 os.kill(child.pid, signal.SIGSTOP)

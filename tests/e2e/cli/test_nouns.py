@@ -162,8 +162,8 @@ def test_running_by_hand_waits_for_the_end(shell: Shell) -> None:
 
 def test_a_cancel_says_whether_the_run_is_over(shell: Shell) -> None:
     """RUN-10: asked first, stopped then; asking again asks nobody."""
-    shell.data("agents", "create", "--slug", "long", "--command", "sleep 600")
-    run = shell.data("schedules", "run", schedule(shell, "Long", "long")["id"])["id"]
+    shell.data("agents", "create", "--slug", "unhurried", "--command", "sleep 600")
+    run = shell.data("schedules", "run", schedule(shell, "Unhurried", "unhurried")["id"])["id"]
     assert f"run {run}" in shell.text("runs", "cancel", run)
     assert shell.run("runs", "tail", run).returncode == 1, "which waits for its end"
     assert shell.text("runs", "cancel", run).strip() == f"Cancelled run {run}."
