@@ -405,7 +405,7 @@ async def test_a_caller_who_goes_away_leaves_nothing_and_takes_no_connection_alo
 
 
 async def test_nothing_is_answered_after_the_end(postgres_address: Address, clock: FrozenClock) -> None:
-    closed = FrozenPostgres(postgres_address, clock)
+    closed = await open_empty(postgres_address, clock)
     await closed.write(start)
     await closed.close()
     with pytest.raises(Unavailable) as caught:
