@@ -19,6 +19,18 @@ HOURLY = {"unit": "hour", "every": 1}
 EVERY_FIVE = {"unit": "minute", "every": 5}
 
 
+async def hourly_ones(house: House, count: int) -> None:
+    """So many schedules of which a slot is due."""
+    for index in range(count):
+        await a_schedule(
+            house.database,
+            HOURLY,
+            next_fire_at=START,
+            anchor=START - timedelta(hours=5),
+            schedule_id=f"sch_{index:020d}",
+        )
+
+
 async def test_a_due_slot_is_recorded_run_and_closed(house: House) -> None:
     """DSP-5."""
     await an_agent(house.database)
@@ -513,14 +525,7 @@ async def test_a_full_runner_leaves_the_rest_to_the_queue(house: House) -> None:
     """RUN-1."""
     holds = [house.runtime.hangs() for _ in range(10)]
     await an_agent(house.database)
-    for index in range(13):
-        await a_schedule(
-            house.database,
-            HOURLY,
-            next_fire_at=START,
-            anchor=START - timedelta(hours=5),
-            schedule_id=f"sch_{index:020d}",
-        )
+    await hourly_ones(house, 13)
     await house.dispatch()
     await house.until(lambda: all(hold.started.is_set() for hold in holds))
     queued = await house.rows("SELECT id FROM runs WHERE status = 'queued'")
@@ -537,14 +542,7 @@ async def test_a_full_runner_leaves_the_rest_to_the_queue(house: House) -> None:
 async def test_two_dispatchers_on_one_file_record_each_slot_once(house: House) -> None:
     """DSP-3."""
     await an_agent(house.database)
-    for index in range(50):
-        await a_schedule(
-            house.database,
-            HOURLY,
-            next_fire_at=START,
-            anchor=START - timedelta(hours=5),
-            schedule_id=f"sch_{index:020d}",
-        )
+    await hourly_ones(house, 50)
     other = await house.neighbour()
     for one in (house, other, house, other):
         await one.dispatch()
@@ -570,14 +568,7 @@ def test_batches_on_their_way_fill_the_places_and_no_more(places: int) -> None:
 async def test_many_places_take_large_batches(house: House) -> None:
     """DSP-3, RUN-1: every slot once, and none through the queue."""
     await an_agent(house.database)
-    for index in range(450):
-        await a_schedule(
-            house.database,
-            HOURLY,
-            next_fire_at=START,
-            anchor=START - timedelta(hours=5),
-            schedule_id=f"sch_{index:020d}",
-        )
+    await hourly_ones(house, 450)
     large = await house.neighbour(pace=replace(house.pace, concurrency=1_000))
     holds = [large.runtime.hangs() for _ in range(450)]
     await large.dispatch()

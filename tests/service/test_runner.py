@@ -12,6 +12,7 @@ from gnomon.domain.instants import to_micros
 from gnomon.domain.invocation import Failing, TargetFailure, Usage
 from gnomon.domain.run import RunStatus
 from gnomon.stores import processes, runs
+from gnomon.stores.database import Tx
 from gnomon.stores.run_rows import NewRun
 from support.databases import START
 from support.house import AGENT, House, a_schedule, a_team, an_agent
@@ -466,6 +467,32 @@ async def test_interactive_runs_go_before_scheduled_ones_and_the_oldest_first(ho
         found = await house.database.write(lambda tx: runs.claim(tx, "prc_x", "clm_x", 1))
         claimed += [row["id"][4] for row in found]
     assert claimed == ["4", "3", "2", "1"]
+
+
+async def test_a_claim_whose_targets_can_not_be_read_is_given_back_and_made_anew(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-5a: it was committed, and nothing was started under it; it must not lie there for a lease."""
+    await an_agent(house.database)
+    waiting = [manual_run(f"run_{number}" + "0" * 19, 0, to_micros(START)) for number in range(2)]
+    await house.database.write(lambda tx: runs.insert(tx, waiting))
+    judge, failures = house.engine.runner._gates.judge, iter([True])
+
+    async def gone(tx: Tx, targets: Any) -> Any:
+        if next(failures, False):
+            raise Unavailable("the database is gone")
+        return await judge(tx, targets)
+
+    monkeypatch.setattr(house.engine.runner._gates, "judge", gone)
+    with pytest.raises(Unavailable):
+        await house.claim()
+    assert {row["status"] for row in await house.rows("SELECT status FROM runs")} == {"running"}
+    assert house.runtime.calls == []
+    await house.claim()
+    await house.idle()
+    found = await house.rows("SELECT status, attempt FROM runs")
+    assert [(row["status"], row["attempt"]) for row in found] == [("succeeded", 1)] * 2
+    assert len(house.runtime.calls) == 2
 
 
 async def test_nodes_of_a_team_run_as_soon_as_they_can_and_are_kept(house: House) -> None:
