@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import time
+from datetime import date
 from typing import Any
 
 import uvloop
@@ -102,15 +103,17 @@ class _At:
 async def due(url: str) -> dict[str, float]:
     """Schedules that are due one after the other; everything of the product between their instant and their target."""
     rules: dict[int, _At] = {}
+    real = slot_plan._walk
 
-    def walk(_cadence: str, anchor_at: int, _holidays: object) -> Compiled:
-        return rules[anchor_at]  # type: ignore[return-value]  # what the decision asks of it
+    def walk(cadence: str, anchor_at: int, holidays: frozenset[date]) -> Compiled:
+        rule = rules.get(anchor_at)
+        return real(cadence, anchor_at, holidays) if rule is None else rule  # type: ignore[return-value]
 
     slot_plan._walk = walk  # type: ignore[assignment]
     first = int((time.time() + LEAD) * 1e6)  # noqa: TID251 - the slots lie on the machine's time
     connection = await connect(url)
     for n in range(JOBS):
-        anchor, at = n * 60_000_000, first + round(n / RATE * 1e6)
+        anchor, at = (n + 1) * 60_000_000, first + round(n / RATE * 1e6)
         rules[anchor] = _At(at)
         await connection.execute(
             "UPDATE schedules SET next_fire_at = $2, anchor_at = $3 WHERE id = $1", nth(n), at, anchor

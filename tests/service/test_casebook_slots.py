@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gnomon.domain.instants import to_micros
-from gnomon.services.loop import Loop
+from gnomon.services.loop import AWAKE_SECONDS, Loop
 from gnomon.services.signal import Signal
 from support.databases import START
 from support.house import House, a_schedule, an_agent
@@ -45,6 +45,23 @@ async def test_no_wait_is_longer_than_a_tick_mis_04(house: House) -> None:
     await asyncio.wait_for(signal.enough.wait(), 10)
     await loop.stop()
     assert signal.waits == [30.0] * 4
+
+
+async def test_a_loop_is_up_a_moment_before_the_slot(house: House) -> None:
+    """DSP-1: a machine that slept until the very instant would be late for it by its own waking."""
+    await an_agent(house.database)
+    await a_schedule(house.database, HOURLY, next_fire_at=START + timedelta(seconds=10), anchor=ANCHOR)
+    signal = Noting(at_once=0)
+    loop = Loop("dispatch", house.engine.dispatcher.tick, clock=house.clock, wakeup=signal, most_seconds=30.0)
+    loop.start()
+    await asyncio.wait_for(signal.enough.wait(), 10)
+    signal.enough.clear()
+    house.clock.advance(signal.waits[0])
+    signal.wake()
+    await asyncio.wait_for(signal.enough.wait(), 10)
+    await loop.stop()
+    assert signal.waits == [10 - AWAKE_SECONDS, pytest.approx(AWAKE_SECONDS)]
+    assert not await house.occurrences(), "it is early, and nothing fires"
 
 
 async def test_a_slot_inside_a_sleep_is_due_at_the_next_tick_mis_04(house: House) -> None:

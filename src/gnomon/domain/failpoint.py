@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 STEPS = ("claim", "take", "renew", "close", "sweep", "giveback")
-# claim.recorded: the ledger has the slot, the schedule has not moved on. open.granted: claimed, and not yet under the
+# claim.recorded: the slot is put down, and nothing of it committed. open.granted: claimed, and not yet under the
 # heartbeat's care. invoke.prepared: before the process asks its own clock; invoke.sent: after. invoke.answered: the
 # target is done, and nobody has been told.
 ELSEWHERE = frozenset({"open.granted", "invoke.prepared", "invoke.sent", "invoke.answered"})

@@ -28,6 +28,7 @@ from gnomon.services.loop import DueAt, Errand, Loop, Tick
 from gnomon.services.mint import Mint
 from gnomon.services.places import Places
 from gnomon.services.realign import Realignment
+from gnomon.services.rehearsal import Rehearsal
 from gnomon.services.renewal import Renewal
 from gnomon.services.reporting import Reports
 from gnomon.services.runner import Runner
@@ -131,6 +132,9 @@ class Engine:
             batch=batch_for(pace.concurrency),
         )
         self._realignment = Realignment(database)
+        self._rehearsal = Rehearsal(
+            database=database, clock=clock, mint=mint, gates=gates, process_id=process_id
+        )
         self.watchdog = Watchdog(
             database=database,
             wakeup=signal,
@@ -147,7 +151,7 @@ class Engine:
         self._agenda.told = self.guard.note
         self._loops = self._make_loops(clock, errands, dispatch=dispatch, work=work)
         self._first_to_stop = ("dispatch", "sweep", *(errand.name for errand in errands if errand.begins))
-        self.works = work
+        self.works, self._dispatches = work, dispatch
         self._loop: asyncio.AbstractEventLoop | None = None
         self._draining = False
 
@@ -216,6 +220,7 @@ class Engine:
         self.guard.began()
         await self.register()
         self.renewal.start()
+        await self._rehearsal.run(dispatch=self._dispatches, work=self.works)
         for loop in self._loops.values():
             loop.start()
 

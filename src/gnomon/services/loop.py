@@ -1,8 +1,9 @@
 """The loop around a tick: when it is called again, and what happens when it fails.
 
-A tick says how long it may be left alone; the loop waits that long, never longer than its bound, and at once when the
-signal comes. At its bound it may ask what lies ahead (``agenda``) instead of ticking. Waits are measured on the
-monotonic clock and short enough that a wall clock that jumps, or a laptop that slept, is noticed within one bound (DSP-1).
+A tick says how long it may be left alone; the loop waits that long, but for a moment before the end in which it is up and
+ticks once more, never longer than its bound, and not at all when the signal comes. At its bound it may ask what lies ahead
+(``agenda``) instead of ticking. Waits are measured on the monotonic clock and short enough that a wall clock that jumps, or
+a laptop that slept, is noticed within one bound (DSP-1).
 """
 
 import asyncio
@@ -17,6 +18,9 @@ from gnomon.ports.wakeup import Ear
 from gnomon.stores.agenda import Ahead
 
 _log = structlog.get_logger()
+# A machine that has slept wakes late, and its server answers the first question late. So a loop is up and has looked when
+# what it waits for comes.
+AWAKE_SECONDS = 0.03
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 Tick = Callable[[], Awaitable[float | None]]
 DueAt = Callable[[Ahead], int | None]
@@ -103,6 +107,8 @@ class Loop:
             if wait > 0:
                 return min(wait, self._most)
         wanted = await self._tick()
+        if wanted is not None and wanted > 2 * AWAKE_SECONDS:
+            wanted -= AWAKE_SECONDS
         self._wanted_at = float("inf") if wanted is None else self._clock.monotonic() + wanted
         return self._most if wanted is None else min(max(wanted, 0.0), self._most)
 

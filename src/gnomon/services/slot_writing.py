@@ -64,22 +64,32 @@ async def write(tx: Tx, planned: list[Plan]) -> Written:
     Raises:
         UniqueViolation: the ledger holds one of the slots; nothing may be committed.
     """
-    landed = await slots.advance(tx, [plan.advance for plan in planned])
-    born = [plan for plan in planned if plan.run is not None]
-    await runs.insert(
-        tx, [plan.run for plan in born if plan.run is not None], landed, [plan.schedule_id for plan in born]
-    )
+    landed = await put_down(tx, planned)
     failpoints.reach("claim.recorded")
-    told = [(line, plan.schedule_id) for plan in planned for line in plan.audit]
-    await audit.append_many(tx, [line for line, _ in told], landed, [one for _, one in told])
-    entered = [(plan.entry, plan.schedule_id) for plan in planned if plan.entry is not None]
-    await slots.enter(tx, [slot for slot, _ in entered], landed, [one for _, one in entered])
     if any(plan.goes_on for plan in planned):
         await tx.send()
         for plan in planned:
             if plan.schedule_id in landed.ids:
                 await _go_on(tx, plan)
     return Written(planned, landed)
+
+
+async def put_down(tx: Tx, planned: list[Plan]) -> Landed:
+    """The schedules moved on, their runs, the audit and the ledger's rows: what each slot is, in one statement where it can.
+
+    Raises:
+        UniqueViolation: likewise.
+    """
+    landed = await slots.advance(tx, [plan.advance for plan in planned])
+    born = [plan for plan in planned if plan.run is not None]
+    await runs.insert(
+        tx, [plan.run for plan in born if plan.run is not None], landed, [plan.schedule_id for plan in born]
+    )
+    told = [(line, plan.schedule_id) for plan in planned for line in plan.audit]
+    await audit.append_many(tx, [line for line, _ in told], landed, [one for _, one in told])
+    entered = [(plan.entry, plan.schedule_id) for plan in planned if plan.entry is not None]
+    await slots.enter(tx, [slot for slot, _ in entered], landed, [one for _, one in entered])
+    return landed
 
 
 async def _go_on(tx: Tx, plan: Plan) -> None:

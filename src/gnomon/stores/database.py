@@ -177,6 +177,10 @@ class Database(Protocol):
         """
         ...
 
+    async def everywhere(self, work: Callable[[Tx], Awaitable[object]]) -> None:
+        """As ``write_guarded``, once on each connection that writes, side by side: for work that is to be known there."""
+        ...
+
     async def look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """As ``read``, for one statement, or for several that need not agree with each other."""
         ...

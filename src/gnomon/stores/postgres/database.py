@@ -69,6 +69,10 @@ class PostgresDatabase:
 
         return await self._run(self._guarded, work)
 
+    async def everywhere(self, work: Callable[[Tx], Awaitable[object]]) -> None:
+        """See ``Database.everywhere``: all that there may be of the pool are taken at once, and so made."""
+        await asyncio.gather(*[self._run(self._guarded, work) for _ in range(self._pool.size)])
+
     async def look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.look``: a trip for each statement, and none around them."""
         return await self._run(self._alone, work)

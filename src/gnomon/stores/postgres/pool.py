@@ -28,7 +28,7 @@ class Pool:
         self._address = address
         self._clock = clock
         self._cached = cached
-        self._size = size
+        self.size = size
         self._free = asyncio.Semaphore(size)
         self._idle: list[Raw] = []
         self._closed = False
@@ -75,7 +75,7 @@ class Pool:
         self._closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                for _ in range(self._size):
+                for _ in range(self.size):
                     await self._free.acquire()
         idle, self._idle = self._idle, []
         for raw in idle:

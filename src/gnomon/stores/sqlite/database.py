@@ -144,6 +144,10 @@ class SqliteDatabase:
         planned = plan(await self.read(read))
         return None if planned is None else await self.write(lambda tx: write(tx, planned))
 
+    async def everywhere(self, work: Callable[[Tx], Awaitable[object]]) -> None:
+        """See ``Database.everywhere``: one connection writes."""
+        await self.write(work)
+
     async def look(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """See ``Database.look``."""
         return await self.read(work)
