@@ -1,6 +1,6 @@
 """The decision against a plain list of slots: nothing lost, nothing twice, always onward (DSP-7, DSP-9, SCH-5)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import event, given, settings
@@ -129,7 +129,7 @@ def test_a_repeated_scan_records_nothing_and_agrees_on_what_is_next(due: Due) ->
     left = due.runs_left
     if left is not None and first.slot.disposition is Disposition.FIRED:
         left -= 1
-    again = decide(replace(due, recorded_until=first.slot.nominal, runs_left=left))
+    again = decide(due._replace(recorded_until=first.slot.nominal, runs_left=left))
     assert again.slot is None
     assert again.next_fire_at == first.next_fire_at
 

@@ -6,7 +6,7 @@ writes down what it says.
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gnomon.domain.instants import SECOND
 from gnomon.domain.occurrence import Disposition, Reason
@@ -33,8 +33,7 @@ class Walk(Protocol):
         ...
 
 
-@dataclass(slots=True)  # not frozen: one is made for each slot, and freezing triples the cost
-class Due:
+class Due(NamedTuple):
     """A claimed schedule, reduced to what decides. ``recorded_until`` is the newest slot already in the ledger."""
 
     walk: Walk
@@ -116,7 +115,7 @@ def refused(due: Due, decision: Decision, reason: Reason) -> Decision:
     if decision.slot is None or decision.slot.disposition is not Disposition.FIRED:
         return decision
     skipped = replace(decision.slot, disposition=Disposition.SKIPPED, reason=reason, start=Start.AT_ONCE)
-    return replace(decide(replace(due, runs_left=None)), slot=skipped)
+    return replace(decide(due._replace(runs_left=None)), slot=skipped)
 
 
 def _first(due: Due) -> int:

@@ -118,7 +118,7 @@ def plan_slot(
     try:
         walk = _walk(due.cadence, due.anchor_at, holidays)
         seen = _seen(due, walk)
-        decision = misfire.decide(seen)
+        decision = _decide(seen)
         if verdict.reason is not None:
             decision = misfire.refused(seen, decision, verdict.reason)
     except Exception as error:  # whatever a stored rule does, it stops no other schedule (DSP-9a)
@@ -142,6 +142,10 @@ def _set_aside(due: slots.Due, error: str) -> Plan:
         audit=(),
         stop=stop,
     )
+
+
+# Schedules of one cadence come due together, and one look sees them all at one instant.
+_decide = lru_cache(maxsize=1_000)(misfire.decide)
 
 
 def _seen(due: slots.Due, walk: Compiled) -> Due:

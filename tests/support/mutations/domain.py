@@ -72,7 +72,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a slot that a gate refuses uses up no run",
         _FILE,
-        "decide(replace(due, runs_left=None))",
+        "decide(due._replace(runs_left=None))",
         "decide(due)",
         _MISFIRE + "test_a_slot_that_a_gate_refuses_uses_up_no_run",
     ),
