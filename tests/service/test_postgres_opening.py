@@ -132,12 +132,38 @@ async def test_who_reads_what_a_migration_changes_is_waited_for_and_told_of(
     step = Migration(KNOWN[-1] + 1, "next", "ALTER TABLE schedules ADD COLUMN more BIGINT", "sum")
     monkeypatch.setattr(migrations, "load", lambda _engine: [*known, step])
     monkeypatch.setattr(opening, "MIGRATE_SECONDS", 0.05)
+    monkeypatch.setattr(opening, "MOMENT_SECONDS", 0.01)
     async with raw.transaction():
         await raw.fetch(f"SELECT id FROM {address.schema}.schedules")
         with pytest.raises(Unavailable, match="backup") as caught:
             await prepare(address)
     assert caught.value.code == "database_migrating"
     assert await prepare(address) == [step]
+
+
+async def test_nobody_waits_behind_a_migration_that_waits_for_a_reader(
+    address: Address, raw: "Raw[asyncpg.Record]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPS-3: the house goes on beside a backup, although a newer process wants to change what the backup reads."""
+    await prepare(address)
+    known = migrations.load("postgres")
+    step = Migration(KNOWN[-1] + 1, "next", "ALTER TABLE schedules ADD COLUMN more BIGINT", "sum")
+    monkeypatch.setattr(migrations, "load", lambda _engine: [*known, step])
+    monkeypatch.setattr(opening, "MOMENT_SECONDS", 0.05)
+    waiting = "SELECT count(*) FROM pg_locks WHERE relation = $1::regclass AND NOT granted"
+    table = f"{address.schema}.schedules"
+    other = await asyncpg.connect(address.dsn, server_settings={"statement_timeout": "5s"})
+    try:
+        async with raw.transaction():
+            await raw.fetch(f"SELECT id FROM {table}")
+            migrating = asyncio.create_task(prepare(address))
+            while not await other.fetchval(waiting, table):
+                await asyncio.wait({migrating}, timeout=0.001)
+            await other.fetch(f"SELECT id FROM {table}")
+            assert not migrating.done()
+        assert await migrating == [step]
+    finally:
+        await other.close()
 
 
 async def test_a_database_that_is_not_there_is_named(postgres_url: str) -> None:

@@ -5,6 +5,7 @@ one that lost a part. Each migration is one transaction under an advisory lock t
 may open one database at once, behind a pooler too.
 """
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,6 +18,9 @@ from gnomon.stores.postgres.connection import Raw, connect
 from gnomon.stores.postgres.failures import FAILURES, unusable
 
 MIGRATE_SECONDS = 60.0
+# Whoever waits for a table that a reader keeps has everybody else wait behind it; so it gives up soon, lets them pass, and
+# comes again.
+MOMENT_SECONDS = 1.0
 OLDEST_VERSION = 140000
 _TABLE = """CREATE TABLE migrations (
     number BIGINT PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at BIGINT NOT NULL)"""
@@ -41,7 +45,7 @@ async def prepare(url: str | Address) -> list[migrations.Migration]:
     raw = await _connected(address)
     try:
         await _check_server(raw)
-        return [migration for migration in known if await _step(raw, address, known, migration)]
+        return [migration for migration in known if await _in_turns(raw, address, known, migration)]
     except FAILURES as error:
         raise _told(error) from error
     finally:
@@ -76,13 +80,22 @@ async def _leave(raw: Raw) -> None:
 
 
 def _told(error: BaseException) -> BaseException:
-    if isinstance(error, asyncpg.LockNotAvailableError):
-        return Unavailable(
-            f"Somebody else has been migrating the database for more than {MIGRATE_SECONDS:.0f} seconds, or been reading in "
-            "one transaction what a migration changes, as a backup does. Wait for it.",
-            code="database_migrating",
-        )
-    return unusable(error)
+    return (
+        _kept("reading in one transaction what a migration changes, as a backup does")
+        if _is_kept(error)
+        else unusable(error)
+    )
+
+
+def _is_kept(error: BaseException) -> bool:
+    return isinstance(error, asyncpg.LockNotAvailableError)
+
+
+def _kept(by: str) -> Unavailable:
+    return Unavailable(
+        f"Somebody else has been {by}, for more than {MIGRATE_SECONDS:.0f} seconds. Wait for it.",
+        code="database_migrating",
+    )
 
 
 async def _check_server(raw: Raw) -> None:
@@ -101,14 +114,28 @@ async def _check_server(raw: Raw) -> None:
         )
 
 
+async def _in_turns(
+    raw: Raw, address: Address, known: Sequence[migrations.Migration], migration: migrations.Migration
+) -> bool:
+    """One migration, as soon as nobody keeps what it changes; false where it has been applied."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + MIGRATE_SECONDS
+    while True:
+        try:
+            return await _step(raw, address, known, migration)
+        except asyncpg.LockNotAvailableError:
+            if loop.time() > end:
+                raise
+        await asyncio.sleep(MOMENT_SECONDS)
+
+
 async def _step(
     raw: Raw, address: Address, known: Sequence[migrations.Migration], migration: migrations.Migration
 ) -> bool:
     """One migration in its own transaction; false where it has been applied."""
     schema = address.schema
     async with raw.transaction():
-        await raw.execute(f"SET LOCAL lock_timeout TO {round(MIGRATE_SECONDS * 1_000)}")
-        await raw.fetch("SELECT pg_advisory_xact_lock(hashtextextended('gnomon ' || $1, 0))", schema)
+        await _wait_for_others(raw, schema)
         tables = await _tables(raw, schema)
         ours = set(tables.get("migrations", ())) == _COLUMNS
         if tables and not ours:
@@ -132,6 +159,16 @@ async def _step(
             *(migration.number, migration.name, migration.checksum),
         )
     return True
+
+
+async def _wait_for_others(raw: Raw, schema: str) -> None:
+    """One migrates at a time. That keeps nobody else, so it may take long; what comes after it may not."""
+    await raw.execute(f"SET LOCAL lock_timeout TO {round(MIGRATE_SECONDS * 1_000)}")
+    try:
+        await raw.fetch("SELECT pg_advisory_xact_lock(hashtextextended('gnomon ' || $1, 0))", schema)
+    except asyncpg.LockNotAvailableError as error:
+        raise _kept("migrating the database") from error
+    await raw.execute(f"SET LOCAL lock_timeout TO {round(MOMENT_SECONDS * 1_000)}")
 
 
 async def _tables(raw: Raw, schema: str) -> dict[str, list[str]]:
