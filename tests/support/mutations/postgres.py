@@ -173,6 +173,13 @@ _SCHEMAS: tuple[Mutant, ...] = (
         "",
         _OPENING + "test_what_can_t_be_used_is_left_as_it_is",
     ),
+    Mutant(
+        "nobody waits behind a migration that waits for a reader",
+        _SCHEMA,
+        '    await raw.execute(f"SET LOCAL lock_timeout TO {round(MOMENT_SECONDS * 1_000)}")\n',
+        "",
+        _OPENING + "test_nobody_waits_behind_a_migration_that_waits_for_a_reader",
+    ),
 )
 
 MUTANTS = _SIDE_BY_SIDE + _IN_DOUBT + _SCHEMAS

@@ -3,6 +3,7 @@
 from support.mutations import Mutant, in_query, without
 
 _T = "tests/contract/test_slots.py::"
+_REHEARSAL = "tests/contract/test_rehearsal.py::"
 MUTANTS: tuple[Mutant, ...] = (
     without(
         "slots.claim_due",
@@ -118,5 +119,26 @@ MUTANTS: tuple[Mutant, ...] = (
         "WHERE schedule_id = :id",
         "",
         _T + "test_changes_of_status_are_numbered_for_each_schedule",
+    ),
+    Mutant(
+        "a rehearsal claims nothing",
+        "services/rehearsal.py",
+        "self._mint.make(Kind.CLAIM), 0)",
+        "self._mint.make(Kind.CLAIM), 9)",
+        _REHEARSAL + "test_nothing_is_written_and_what_is_due_is_left_alone",
+    ),
+    Mutant(
+        "what is rehearsed is said on every connection",
+        "stores/postgres/database.py",
+        "for _ in range(self._pool.size)",
+        "for _ in range(1)",
+        _REHEARSAL + "test_it_is_the_work_itself_on_every_connection",
+    ),
+    Mutant(
+        "a loop is up before its instant",
+        "services/loop.py",
+        "            wanted -= AWAKE_SECONDS\n",
+        "            pass\n",
+        "tests/service/test_casebook_slots.py::test_a_loop_is_up_a_moment_before_the_slot",
     ),
 )
