@@ -252,6 +252,8 @@ HOT = {
     "runs.cancels": "runs_cancels",
     "slots.advance": "schedules_pkey",
     "slots.realign": "schedules_pkey",
+    "slots.stop": "schedules_pkey",
+    "slots.note_status": "status_changes_pkey",
 }
 
 

@@ -43,9 +43,11 @@ async def due(database: Database, limit: int = 100) -> list[Row]:
     return [each._asdict() for each in found]
 
 
-async def stop(database: Database, from_status: str = "active", **changes: Any) -> bool:
+async def stop(database: Database, *ids: str, **changes: Any) -> set[str]:
     changes = {"status": "error", "by": "watchdog", "reason": "why", **changes}
-    return await database.write(lambda tx: slots.stop(tx, SCH, from_status, **changes))
+    stops = [slots.Stop(one, **changes) for one in ids or (SCH,)]
+    landed = await database.write(lambda tx: slots.stop(tx, stops))
+    return set(landed.ids)
 
 
 # --- the claim ------------------------------------------------------------------------------------------------------
@@ -310,6 +312,22 @@ async def test_a_deleted_schedule_is_not_stopped(database: Database) -> None:
     await add_schedule(database, deleted_at=AT)
     assert not await stop(database)
     assert await execute(database, "SELECT * FROM status_changes") == []
+
+
+async def test_many_are_stopped_at_once_and_each_keeps_its_own_history(database: Database) -> None:
+    """DSP-9: who was not active any more is not, and has no change noted."""
+    for name in ("sch_a", "sch_b", "sch_c"):
+        await add_schedule(database, id=name)
+    assert await stop(database, "sch_b") == {"sch_b"}
+    assert await stop(database, "sch_a", "sch_b", "sch_c", status="completed") == {"sch_a", "sch_c"}
+    rows = await execute(
+        database, "SELECT schedule_id, seq, status FROM status_changes ORDER BY schedule_id, seq"
+    )
+    assert [tuple(row.values()) for row in rows] == [
+        ("sch_a", 1, "completed"),
+        ("sch_b", 1, "error"),
+        ("sch_c", 1, "completed"),
+    ]
 
 
 async def test_changes_of_status_are_numbered_for_each_schedule(database: Database) -> None:

@@ -90,10 +90,9 @@ async def _failed(tx: Tx, run: Closed) -> None:
     if streak.stops(now, limit):
         reason = f"{now} failures in a row"
         await _account(tx, run.schedule_id)
-        if await slots.stop(tx, run.schedule_id, "active", "error", ACTOR, reason):
-            await audit.append_many(
-                tx, [new_entry(ACTOR, Action.FAIL_OUT, "schedule", run.schedule_id, None, detail)]
-            )
+        stopped = await slots.stop(tx, [slots.Stop(run.schedule_id, "error", ACTOR, reason)])
+        told = new_entry(ACTOR, Action.FAIL_OUT, "schedule", run.schedule_id, None, detail)
+        await audit.append_many(tx, [told], stopped, [run.schedule_id])
     elif streak.warns(now, limit):
         _log.warning("schedule_keeps_failing", schedule_id=run.schedule_id, **detail)
         await audit.append_many(

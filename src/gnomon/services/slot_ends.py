@@ -1,7 +1,9 @@
-"""What a scan does beside recording its slots: the run before it cancelled, a schedule stopped.
+"""What a scan does beside recording its slots: the run before it cancelled, schedules stopped.
 
-Rare, and one by one; what is written for each slot of a batch is ``slot_rows``'s affair.
+What is written for each slot of a batch is ``slot_rows``'s affair.
 """
+
+from collections.abc import Mapping
 
 import structlog
 
@@ -10,6 +12,7 @@ from gnomon.services.settling import cancel
 from gnomon.services.slot_plan import Stop
 from gnomon.services.slot_rows import ACTOR
 from gnomon.stores import audit, slots
+from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Tx
 
 _log = structlog.get_logger()
@@ -28,20 +31,23 @@ async def cancel_running(tx: Tx, run_id: str) -> None:
     )
 
 
-async def stop(tx: Tx, schedule_id: str, why: Stop) -> None:
-    """The schedule leaves ``active``: with its last slot, with its target, or since its slots can't be computed (DSP-9a)."""
+async def stop(tx: Tx, stops: Mapping[str, Stop]) -> None:
+    """Schedules leave ``active``: with their last slot, with their target, or since their slots can't be computed (DSP-9a)."""
+    landed = await slots.stop(tx, [_row(schedule_id, why) for schedule_id, why in stops.items()])
+    told = [
+        new_entry(ACTOR, why.action, "schedule", schedule_id, detail=_detail(why))
+        for schedule_id, why in stops.items()
+    ]
+    await audit.append_many(tx, told, landed, list(stops))
+    for schedule_id, why in stops.items():
+        if why.error is not None:
+            _log.error("schedule_set_aside", schedule_id=schedule_id, error=why.error)
+
+
+def _row(schedule_id: str, why: Stop) -> slots.Stop:
     code = None if why.error is None else "cadence"
-    if not await slots.stop(tx, schedule_id, "active", why.status, ACTOR, why.reason, code, why.error):
-        return
-    detail = {"reason": why.reason}
-    if why.error is not None:
-        _log.error("schedule_set_aside", schedule_id=schedule_id, error=why.error)
-        detail["error"] = why.error
-    await audit.append(
-        tx,
-        actor=ACTOR,
-        action=why.action,
-        subject_kind="schedule",
-        subject_id=schedule_id,
-        detail=dict(detail),
-    )
+    return slots.Stop(schedule_id, why.status, ACTOR, why.reason, code, why.error)
+
+
+def _detail(why: Stop) -> dict[str, object]:
+    return {"reason": why.reason} if why.error is None else {"reason": why.reason, "error": why.error}

@@ -68,9 +68,7 @@ async def write(tx: Tx, planned: list[Plan]) -> Written:
     failpoints.reach("claim.recorded")
     if any(plan.goes_on for plan in planned):
         await tx.send()
-        for plan in planned:
-            if plan.schedule_id in landed.ids:
-                await _go_on(tx, plan)
+        await _go_on(tx, [plan for plan in planned if plan.schedule_id in landed.ids])
     return Written(planned, landed)
 
 
@@ -92,12 +90,12 @@ async def put_down(tx: Tx, planned: list[Plan]) -> Landed:
     return landed
 
 
-async def _go_on(tx: Tx, plan: Plan) -> None:
-    """What few slots bring with them: a run that makes way, a schedule that leaves ``active``."""
-    if plan.cancel_run_id is not None:
-        await cancel_running(tx, plan.cancel_run_id)
-    if plan.stop is not None:
-        await stop(tx, plan.schedule_id, plan.stop)
+async def _go_on(tx: Tx, landed: list[Plan]) -> None:
+    """What some slots bring with them: runs that make way, schedules that leave ``active``."""
+    for plan in landed:
+        if plan.cancel_run_id is not None:
+            await cancel_running(tx, plan.cancel_run_id)
+    await stop(tx, {plan.schedule_id: plan.stop for plan in landed if plan.stop is not None})
 
 
 async def write_the_unrecorded(tx: Tx, planned: list[Plan]) -> Written:

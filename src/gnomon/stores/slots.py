@@ -84,6 +84,17 @@ class Advance(NamedTuple):
     seen_waiting: str | None
 
 
+class Stop(NamedTuple):
+    """A schedule that leaves ``active``: for which status, who says so, and why."""
+
+    id: str
+    status: str
+    by: str
+    reason: str
+    error_code: str | None = None
+    error: str | None = None
+
+
 async def claim_due(tx: Tx, limit: int, skip: int = 0, *, hold: bool = False) -> list[Due]:
     """The schedules that are due by the database's clock, with the length of the lease their runs get (DSP-3).
 
@@ -124,36 +135,17 @@ async def advance(tx: Tx, schedules: Rows) -> Landed:
     return await tx.guard("slots.advance", schedules)
 
 
-async def stop(  # noqa: PLR0917 - a status has a who and a why
-    tx: Tx,
-    schedule_id: str,
-    from_status: str,
-    status: str,
-    by: str,
-    reason: str,
-    error_code: str | None = None,
-    error: str | None = None,
-) -> bool:
-    """Take a schedule out of ``from_status``; whether it was still in it."""
-    row = await tx.one(
-        "slots.stop",
-        id=schedule_id,
-        from_status=from_status,
-        status=status,
-        by=by,
-        reason=reason,
-        error_code=error_code,
-        error=error,
-    )
-    if row is None:
-        return False
-    await note_status(tx, schedule_id, status, by, reason)
-    return True
+async def stop(tx: Tx, stops: Sequence[Stop]) -> Landed:
+    """Take active schedules out of work, and append to their histories; those that were active."""
+    landed = await tx.guard("slots.stop", stops)
+    noted = [(one.id, one.status, one.by, one.reason) for one in stops]
+    await tx.later("slots.note_status", noted, landed, [one.id for one in stops])
+    return landed
 
 
 async def note_status(tx: Tx, schedule_id: str, status: str, by: str, reason: str | None) -> None:
     """Append to the schedule's history of statuses (DSP-9)."""
-    await tx.run("slots.note_status", id=schedule_id, status=status, by=by, reason=reason)
+    await tx.later("slots.note_status", [(schedule_id, status, by, reason)])
 
 
 async def far_ahead(tx: Tx, after: int, after_id: str, limit: int) -> list[Row]:

@@ -102,9 +102,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     in_query(
         "slots.stop",
-        "status = :from_status",
-        "id = :id AND status = :from_status",
-        "id = :id AND :from_status = :from_status",
+        "status || '' = 'active'",
+        "id = :id AND status || '' = 'active'",
+        "id = :id",
         _T + "test_a_stop_from_another_status_changes_nothing",
     ),
     without("slots.stop", "deleted_at IS NULL", _T + "test_a_deleted_schedule_is_not_stopped"),

@@ -77,16 +77,24 @@ WHERE status || '' = 'active' AND next_fire_at + 0 = :claimed_at
 RETURNING id;
 
 -- name: stop
+-- rows: id text, status text, by text, reason text, error_code text, error text
+-- shared: status, by, reason, error_code, error
 UPDATE schedules SET
     status = :status, status_by = :by, status_at = now_us(), status_reason = :reason, status_until = NULL,
     next_fire_at = NULL, last_error_code = coalesce(:error_code, last_error_code),
     last_error = coalesce(:error, last_error)
-WHERE id = :id AND status = :from_status AND deleted_at IS NULL
+FROM @rows
+-- said so that each is found by its id: by status all would be looked through that are active
+WHERE id = :id AND status || '' = 'active' AND deleted_at IS NULL
 RETURNING id;
 
 -- name: note_status
+-- rows: id text, status text, by text, reason text
+-- shared: status, by, reason
 INSERT INTO status_changes (schedule_id, seq, at, status, changed_by, reason)
-SELECT :id, coalesce(max(seq), 0) + 1, now_us(), :status, :by, :reason FROM status_changes WHERE schedule_id = :id;
+SELECT
+    :id, coalesce((SELECT max(seq) FROM status_changes WHERE schedule_id = :id), 0) + 1, now_us(), :status, :by, :reason
+FROM @rows;
 
 -- name: far_ahead
 -- the id as well: many may have one instant, and a page may end in the middle of them
