@@ -243,6 +243,8 @@ HOT = {
     "runs.settle": "schedules_pkey",
     "runs.settle_parallel": "schedules_pkey",
     "runs.free_waiting": "runs_waiting",
+    "runs.streaks": "schedules_pkey",
+    "runs.move_streak": "schedules_pkey",
     "runs.give_back": "runs_pkey",
     "runs.requeue": "runs_pkey",
     "runs.lose": "runs_pkey",

@@ -173,14 +173,12 @@ async def test_the_streak_is_read_with_its_limit_and_moved_with_the_last_failure
     """SCH-8: the last failure is kept; other schedules are not touched."""
     await add_schedule(database, failure_streak=3, failure_limit=7)
     await add_schedule(database, id="sch_other", failure_streak=1)
-    row = await database.read(lambda tx: runs.streak(tx, SCH))
-    assert row is not None
-    assert (row["failure_streak"], row["failure_limit"], row["status"]) == (3, 7, "active")
-    await database.write(lambda tx: runs.move_streak(tx, SCH, 4, "boom", "it broke"))
+    found = await database.read(lambda tx: runs.streaks(tx, [SCH, "sch_gone"]))
+    assert found == {SCH: (3, 7)}
+    await database.write(lambda tx: runs.move_streaks(tx, [(SCH, 4, "boom", "it broke")]))
     moved = await one(database, "schedules", id=SCH)
     assert (moved["failure_streak"], moved["last_error_code"], moved["last_error"]) == (4, "boom", "it broke")
     assert (await one(database, "schedules", id="sch_other"))["failure_streak"] == 1
-    assert await database.read(lambda tx: runs.streak(tx, "sch_gone")) is None
 
 
 # --- a session's history --------------------------------------------------------------------------------------------

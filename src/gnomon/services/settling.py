@@ -5,17 +5,19 @@ cancelled in the queue, swept.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
 
+from gnomon.cadence import CadenceError
 from gnomon.domain import streak
 from gnomon.domain.audit import Action
 from gnomon.domain.occurrence import Reason
 from gnomon.domain.run import RunError, RunStatus, Trigger
 from gnomon.services import pending
 from gnomon.stores import audit, processes, runs, schedules, slots
-from gnomon.stores.audit import new_entry
+from gnomon.stores.audit import NewEntry, new_entry
 from gnomon.stores.database import Tx
 
 ACTOR = "watchdog"
@@ -54,9 +56,9 @@ async def settle(tx: Tx, closed: Sequence[Closed]) -> None:
         ],
         parallel=any(run.parallel for run in of_schedules),
     )
-    for run in of_schedules:
-        if run.trigger == Trigger.SCHEDULE and streak.moved(0, run.status):
-            await _failed(tx, run)
+    failed = [run for run in of_schedules if run.trigger == Trigger.SCHEDULE and streak.moved(0, run.status)]
+    if failed:
+        await _failed(tx, failed)
 
 
 async def cancel(tx: Tx, run_id: str, by: str, why: str) -> None:
@@ -72,29 +74,45 @@ async def cancel(tx: Tx, run_id: str, by: str, why: str) -> None:
 
 
 async def _account(tx: Tx, schedule_id: str) -> None:
-    """A slot that has come due and is not claimed yet goes into the ledger before the stop overtakes it (DSP-9)."""
-    schedule = await schedules.get(tx, schedule_id)
-    if schedule is not None:
-        await pending.account(tx, schedule, await processes.now(tx), Reason.PAUSED, ACTOR)
+    """A slot that has come due and is not claimed yet goes into the ledger before the stop overtakes it (DSP-9).
+
+    Where the rule can't be computed any more there is none, and the run ends all the same (DSP-9a).
+    """
+    with suppress(CadenceError):
+        schedule = await schedules.get(tx, schedule_id)
+        if schedule is not None:
+            await pending.account(tx, schedule, await processes.now(tx), Reason.PAUSED, ACTOR)
 
 
-async def _failed(tx: Tx, run: Closed) -> None:
-    assert run.schedule_id is not None
-    row = await runs.streak(tx, run.schedule_id)
-    if row is None:
-        return
-    now, limit = streak.moved(row["failure_streak"], run.status), row["failure_limit"]
-    error = run.error or RunError(run.status, f"The run ended {run.status}.")
-    await runs.move_streak(tx, run.schedule_id, now, error.code, error.message)
-    detail: dict[str, object] = {"run_id": run.run_id, "failures": now, "limit": limit, "error": error.code}
-    if streak.stops(now, limit):
-        reason = f"{now} failures in a row"
-        await _account(tx, run.schedule_id)
-        stopped = await slots.stop(tx, [slots.Stop(run.schedule_id, "error", ACTOR, reason)])
-        told = new_entry(ACTOR, Action.FAIL_OUT, "schedule", run.schedule_id, None, detail)
-        await audit.append_many(tx, [told], stopped, [run.schedule_id])
-    elif streak.warns(now, limit):
-        _log.warning("schedule_keeps_failing", schedule_id=run.schedule_id, **detail)
-        await audit.append_many(
-            tx, [new_entry(ACTOR, Action.WARN, "schedule", run.schedule_id, None, detail)]
-        )
+async def _failed(tx: Tx, failed: Sequence[Closed]) -> None:
+    """The streaks of these runs' schedules, in the order in which they ended."""
+    standing = await runs.streaks(tx, {run.schedule_id for run in failed if run.schedule_id is not None})
+    moved: dict[str, tuple[str, int, str, str]] = {}
+    told: list[NewEntry] = []
+    stopped: list[tuple[str, int, NewEntry]] = []
+    for run in failed:
+        schedule_id = run.schedule_id
+        if schedule_id is None or schedule_id not in standing:
+            continue
+        before, limit = standing[schedule_id]
+        now = streak.moved(before, run.status)
+        standing[schedule_id] = now, limit
+        error = run.error or RunError(run.status, f"The run ended {run.status}.")
+        moved[schedule_id] = schedule_id, now, error.code, error.message
+        detail = {"run_id": run.run_id, "failures": now, "limit": limit, "error": error.code}
+        if streak.stops(now, limit):
+            entry = new_entry(ACTOR, Action.FAIL_OUT, "schedule", schedule_id, None, detail)
+            stopped.append((schedule_id, now, entry))
+        elif streak.warns(now, limit):
+            _log.warning("schedule_keeps_failing", schedule_id=schedule_id, **detail)
+            told.append(new_entry(ACTOR, Action.WARN, "schedule", schedule_id, None, detail))
+    await runs.move_streaks(tx, moved.values())
+    await audit.append_many(tx, told)
+    for schedule_id, now, entry in stopped:
+        await _stop(tx, schedule_id, f"{now} failures in a row", entry)
+
+
+async def _stop(tx: Tx, schedule_id: str, reason: str, entry: NewEntry) -> None:
+    await _account(tx, schedule_id)
+    landed = await slots.stop(tx, [slots.Stop(schedule_id, "error", ACTOR, reason)])
+    await audit.append_many(tx, [entry], landed, [schedule_id])

@@ -162,14 +162,15 @@ def _waves(rows: Sequence[Parameters]) -> Iterable[list[Parameters]]:
         left = [row for row in left if wave[row["schedule_id"]] is not row]
 
 
-async def streak(tx: Tx, schedule_id: str) -> Row | None:
-    """Failure streak, its limit and the status of a schedule."""
-    return await tx.one("runs.streak", id=schedule_id)
+async def streaks(tx: Tx, schedule_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Failure streak and its limit, by schedule; a schedule that is gone has none."""
+    found = await tx.tuples("runs.streaks", ids=json.dumps(sorted(schedule_ids)))
+    return {row[0]: (row[1], row[2]) for row in found}
 
 
-async def move_streak(tx: Tx, schedule_id: str, streak_now: int, error_code: str, error: str) -> None:
-    """Set the streak and keep the last failure (SCH-8)."""
-    await tx.run("runs.move_streak", id=schedule_id, streak=streak_now, error_code=error_code, error=error)
+async def move_streaks(tx: Tx, moved: Iterable[tuple[str, int, str, str]]) -> None:
+    """Set streaks and keep the last failures (SCH-8): schedule, its streak, code and sentence of the error."""
+    await tx.later("runs.move_streak", moved)
 
 
 async def expired(tx: Tx, heartbeat_timeout_us: int, calm_us: int | None, limit: int) -> list[Row]:

@@ -207,11 +207,15 @@ UPDATE runs SET claimable_at = CASE WHEN scheduled_for > now_us() THEN scheduled
 FROM @rows
 WHERE waits_for = :run_id AND status = 'queued';
 
--- name: streak
-SELECT failure_streak, failure_limit, status FROM schedules WHERE id = :id;
+-- name: streaks
+SELECT id, failure_streak, failure_limit FROM schedules WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- name: move_streak
-UPDATE schedules SET failure_streak = :streak, last_error_code = :error_code, last_error = :error WHERE id = :id;
+-- rows: id text, streak int, error_code text, error text
+-- shared: streak, error_code, error
+UPDATE schedules SET failure_streak = :streak, last_error_code = :error_code, last_error = :error
+FROM @rows
+WHERE id = :id;
 
 -- name: expired
 SELECT
