@@ -117,9 +117,10 @@ async def _close_in_full(tx: Tx, endings: Sequence[Ending]) -> Landed:
             if ending.grant.run_id in landed
         ],
     )
-    for ending in endings:
-        if ending.retry_in_us is not None and await _retry(tx, ending):
-            landed.add(ending.grant.run_id)
+    again = [ending for ending in endings if ending.retry_in_us is not None]
+    if again:
+        now = await processes.now(tx)  # the clock that the claim goes by, not this host's
+        landed.update([ending.grant.run_id for ending in again if await _retry(tx, ending, now)])
     everything = Landed(landed)
     await _tell(tx, endings, everything)
     return everything
@@ -149,7 +150,7 @@ async def _tell(tx: Tx, endings: Sequence[Ending], landed: Landed) -> None:
     )
 
 
-async def _retry(tx: Tx, ending: Ending) -> bool:
+async def _retry(tx: Tx, ending: Ending, now: int) -> bool:
     """Back into the queue for the next attempt, the record of this one kept."""
     assert ending.retry_in_us is not None
     grant, error = ending.grant, ending.error
@@ -166,7 +167,7 @@ async def _retry(tx: Tx, ending: Ending) -> bool:
         return False
     if ending.usage is not None:
         await runs.spend(tx, grant.run_id, grant.fence, ending.usage)
-    at = await processes.now(tx) + ending.retry_in_us  # the clock that the claim goes by, not this host's
+    at = now + ending.retry_in_us
     return await runs.requeue(tx, grant.run_id, grant.fence, at, owner=ending.owner, half_done=False)
 
 
