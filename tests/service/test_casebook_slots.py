@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gnomon.domain.instants import to_micros
-from gnomon.services.loop import AWAKE_SECONDS, Loop
-from gnomon.services.signal import Signal
+from gnomon.domain.invocation import Failing, TargetFailure
 from support.databases import START
 from support.house import House, a_schedule, an_agent
 
@@ -16,52 +15,6 @@ pytestmark = pytest.mark.anyio
 HOURLY = {"unit": "hour", "every": 1}
 EVERY_FIVE = {"unit": "minute", "every": 5}
 ANCHOR = START - timedelta(hours=5)
-
-
-class Noting(Signal):
-    """A signal that notes how long it is waited for; the first waits are over at once."""
-
-    def __init__(self, at_once: int) -> None:
-        super().__init__()
-        self.waits: list[float] = []
-        self.enough = asyncio.Event()
-        self._at_once = at_once
-
-    async def wait(self, seen: int, seconds: float) -> int:
-        self.waits.append(seconds)
-        if len(self.waits) <= self._at_once:
-            return self.version
-        self.enough.set()
-        return await super().wait(seen, seconds)
-
-
-async def test_no_wait_is_longer_than_a_tick_mis_04(house: House) -> None:
-    """DSP-1, casebook dst-14: the next slot is twenty days away, and the wall clock is looked at every thirty seconds all the same."""
-    await an_agent(house.database)
-    await a_schedule(house.database, HOURLY, next_fire_at=START + timedelta(days=20), anchor=ANCHOR)
-    signal = Noting(at_once=3)
-    loop = Loop("dispatch", house.engine.dispatcher.tick, clock=house.clock, wakeup=signal, most_seconds=30.0)
-    loop.start()
-    await asyncio.wait_for(signal.enough.wait(), 10)
-    await loop.stop()
-    assert signal.waits == [30.0] * 4
-
-
-async def test_a_loop_is_up_a_moment_before_the_slot(house: House) -> None:
-    """DSP-1: a machine that slept until the very instant would be late for it by its own waking."""
-    await an_agent(house.database)
-    await a_schedule(house.database, HOURLY, next_fire_at=START + timedelta(seconds=10), anchor=ANCHOR)
-    signal = Noting(at_once=0)
-    loop = Loop("dispatch", house.engine.dispatcher.tick, clock=house.clock, wakeup=signal, most_seconds=30.0)
-    loop.start()
-    await asyncio.wait_for(signal.enough.wait(), 10)
-    signal.enough.clear()
-    house.clock.advance(signal.waits[0])
-    signal.wake()
-    await asyncio.wait_for(signal.enough.wait(), 10)
-    await loop.stop()
-    assert signal.waits == [10 - AWAKE_SECONDS, pytest.approx(AWAKE_SECONDS)]
-    assert not await house.occurrences(), "it is early, and nothing fires"
 
 
 async def test_a_slot_inside_a_sleep_is_due_at_the_next_tick_mis_04(house: House) -> None:
@@ -148,8 +101,8 @@ async def test_a_row_set_to_the_epoch_is_one_run_mis_16(house: House) -> None:
     for _ in range(3):
         await house.dispatch()
         await house.idle()
-    assert len(house.runtime.calls) == len(await house.occurrences()) == 1
-    assert (await house.schedule(sid))["next_fire_at"] == to_micros(START + timedelta(hours=1))
+        assert len(house.runtime.calls) == len(await house.occurrences()) == 1
+        assert (await house.schedule(sid))["next_fire_at"] == to_micros(START + timedelta(hours=1))
 
 
 async def test_several_periods_late_goes_straight_to_the_next_slot_ahead_mis_26(house: House) -> None:
@@ -230,6 +183,43 @@ async def test_two_times_that_meet_on_one_instant_are_one_slot_dbl_19(house: Hou
     assert (occurrence["nominal_fire_at"], occurrence["coalesced_count"]) == (to_micros(gap), None)
     assert len(house.runtime.calls) == 1
     assert (await house.schedule(sid))["next_fire_at"] == to_micros(datetime(2027, 3, 15, 6, 15, tzinfo=UTC))
+
+
+async def test_times_that_meet_on_one_instant_are_one_of_those_that_were_missed_dbl_19(house: House) -> None:
+    """CAD-4, DSP-7: off over the change; the day before has three slots, the day of the change one."""
+    rule = {"unit": "day", "at": ["02:15", "02:45", "03:00"], "zone": "America/New_York"}
+    await an_agent(house.database)
+    missed = datetime(2027, 3, 13, 7, 15, tzinfo=UTC)
+    await a_schedule(house.database, rule, next_fire_at=missed, anchor=START)
+    house.clock.set(datetime(2027, 3, 15, 6, 15, tzinfo=UTC))
+    await house.dispatch()
+    await house.idle()
+    [occurrence] = await house.occurrences()
+    assert (occurrence["disposition"], occurrence["coalesced_count"]) == ("fired", 4)
+    assert occurrence["coalesced_last"] == to_micros(datetime(2027, 3, 14, 7, tzinfo=UTC))
+
+
+async def test_how_long_a_run_takes_bends_no_grid_int_07(house: House) -> None:
+    """CAD-2, DSP-8: each takes 92 seconds, the third sixteen minutes; that costs one slot and moves none."""
+    await an_agent(house.database)
+    rule, at = {"unit": "minute", "every": 15}, START
+    sid = await a_schedule(house.database, rule, next_fire_at=at, anchor=ANCHOR, timeout_seconds=3_600)
+    hold = house.runtime.hangs()
+    for number in range(8):
+        await house.dispatch()
+        await hold.started.wait()
+        at += timedelta(minutes=15)
+        if number != 2:
+            await house.elapse(60 if number == 3 else 92)
+            hold.release(TargetFailure(Failing.EXCEPTION, "no") if number == 1 else "done")
+            await house.idle()
+            await house.dispatch()
+            hold = house.runtime.hangs()
+        assert (await house.schedule(sid))["next_fire_at"] == to_micros(at)
+        await house.elapse((at - house.clock.now()).total_seconds())
+    reasons = [row["reason"] for row in await house.occurrences()]
+    assert reasons == [None, None, None, "already_running", None, None, None, None]
+    assert len(house.runtime.calls) == 7
 
 
 async def test_a_run_that_nobody_starts_is_in_flight_all_the_same_ovl_02(house: House) -> None:
