@@ -35,6 +35,29 @@ async def test_three_hours_of_work_are_never_taken_away_lea_01(house: House) -> 
     other = await house.neighbour()
     await house.dispatch()
     await hold.started.wait()
+    assert (await house.run())["lease_until"] == house.clock.micros() + (3 * 3_600 + 90) * 1_000_000
+    for _ in range(3 * 60):
+        house.clock.advance(60)
+        await house.beat()
+        await other.claim()
+        await other.engine.watchdog.sweep()
+    hold.release("done")
+    await house.idle()
+    run = await house.run()
+    assert (run["status"], run["fence"], run["attempt"]) == ("succeeded", 1, 1)
+    assert other.runtime.calls == []
+
+
+async def test_a_lease_that_is_too_short_for_the_work_is_kept_by_the_heartbeat_lea_01(house: House) -> None:
+    """RUN-4: worked out as three attempts of twenty minutes, for three hours of work."""
+    front, other = await house.neighbour(work=False), await house.neighbour(seed=7)
+    hold = house.runtime.hangs()
+    await a_due_schedule(house, timeout_seconds=3 * 3_600 + 60)
+    await front.dispatch()
+    await house.rows("UPDATE runs SET lease_seconds = 3600")
+    await house.claim()
+    await hold.started.wait()
+    assert (await house.run())["lease_until"] == house.clock.micros() + 3_600_000_000
     for _ in range(3 * 60):
         house.clock.advance(60)
         await house.beat()
@@ -122,14 +145,22 @@ async def test_a_stop_in_the_middle_of_an_hour_s_work_frees_the_schedule_lea_12(
     assert await statuses(house) == ["lost", "succeeded"]
 
 
-async def test_the_heartbeat_goes_on_until_the_last_run_has_ended_shu_01(house: House) -> None:
-    """DSP-10: it drains for longer than every bound of a neighbour that sweeps; one final state."""
+async def test_the_heartbeat_goes_on_until_the_last_run_has_ended_shu_01(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DSP-10: the whole process drains for longer than every bound of a neighbour that sweeps; one final state."""
     hold = house.runtime.hangs()
     await a_due_schedule(house, timeout_seconds=1_800)
     other = await house.neighbour()
-    await house.dispatch()
+
+    async def registered() -> None:
+        """The house has registered it already."""
+
+    monkeypatch.setattr(house.engine, "register", registered)
+    monkeypatch.setattr(house.engine.renewal, "start", lambda: None)  # the house beats in its place
+    await house.engine.start()
     await hold.started.wait()
-    draining = asyncio.create_task(house.engine.runner.drain(30.0))
+    draining = asyncio.create_task(house.engine.drain())
     await house.until(lambda: house.engine.runner.places == 0)
     for _ in range(20):
         await house.elapse(60)
@@ -137,6 +168,7 @@ async def test_the_heartbeat_goes_on_until_the_last_run_has_ended_shu_01(house: 
         await other.engine.watchdog.sweep()
     hold.release("done")
     await draining
+    await house.engine.stop()
     assert await statuses(house) == ["succeeded"]
     assert await house.audit("EXPIRE") == []
 

@@ -182,6 +182,13 @@ async def test_a_target_that_ignores_its_cancel_is_closed_without_it(house: Hous
     await house.idle()
     assert (await house.run())["status"] == "timed_out"
     assert (await house.schedule(sid))["unfinished_run_id"] is None
+    await house.elapse(3_600 - 65)
+    await house.dispatch()
+    await house.idle()
+    assert [row["status"] for row in await house.rows("SELECT status FROM runs ORDER BY id")] == [
+        "timed_out",
+        "succeeded",
+    ]
     hold.release("too late")
     await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=0.1)
     assert (await house.run())["status"] == "timed_out"
@@ -657,7 +664,8 @@ async def test_a_claim_that_was_not_started_goes_back_whole(house: House) -> Non
     house.engine.runner._attempts._invoker.prepare = never  # type: ignore[assignment, method-assign]
     await house.dispatch()
     await preparing.wait()
-    await house.engine.runner.drain(1.0)
+    async with asyncio.timeout(10):  # at once, and not when the grace is over
+        await house.engine.runner.drain(60.0)
     run = await house.run()
     assert (run["status"], run["attempt"], run["owner"], run["started_at"]) == ("queued", 0, None, None)
     assert house.runtime.calls == []

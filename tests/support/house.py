@@ -115,8 +115,9 @@ class House:
         raise AssertionError("it never came true")
 
     async def beat(self) -> None:
-        """One tick of the renewal, as its thread would make it."""
-        await asyncio.to_thread(self.engine.renewal.tick, self.direct)
+        """One tick of the renewal, as its thread would make it: none any more once it was stopped."""
+        if not self.engine.renewal._stop.is_set():
+            await asyncio.to_thread(self.engine.renewal.tick, self.direct)
 
     async def rows(self, sql: str, **parameters: Any) -> list[Row]:
         """Rows of a statement that only a test has."""
