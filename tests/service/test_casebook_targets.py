@@ -54,6 +54,23 @@ async def test_five_failures_stop_every_kind_of_schedule_aut_04(
     assert "broken" in schedule["last_error"]
 
 
+async def test_skips_between_failures_leave_the_streak_aut_01(house: House) -> None:
+    """SCH-8, SCH-9: F S F S F S F S F, through the ledger; the fifth failure stops it, and no skip takes part."""
+    sid = await a_due_schedule(house)
+    streaks = []
+    for number in range(9):
+        await house.rows("UPDATE agents SET enabled = :on", on=(number + 1) % 2)
+        house.runtime.fails(Failing.EXCEPTION, "broken")
+        await house.dispatch()
+        await house.idle()
+        schedule = await house.schedule(sid)
+        streaks.append((schedule["failure_streak"], schedule["status"]))
+        await house.elapse(3_600)
+    assert [streak for streak, _ in streaks] == [1, 1, 2, 2, 3, 3, 4, 4, 5]
+    assert [status for _, status in streaks] == ["active"] * 8 + ["error"]
+    assert [row["disposition"] for row in await house.occurrences()] == ["fired", "skipped"] * 4 + ["fired"]
+
+
 async def test_cadence_words_in_a_query_make_no_schedule_slf_03(house: House) -> None:
     """SCH-6: the query goes to the target as it stands, and a target has nothing of ours to make schedules with."""
     query = "Each Monday at 9 remind me to water the plants, every 5 minutes until I answer"

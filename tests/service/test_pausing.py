@@ -70,7 +70,7 @@ async def test_a_slot_that_was_due_when_it_was_paused_is_recorded(desk: Desk) ->
 
 
 async def test_a_pause_ends_by_itself(desk: Desk) -> None:
-    """A pause with ``until``: the watchdog's chore resumes it, from then on."""
+    """A pause with ``until``: the watchdog's chore resumes it, from then on. Casebook pau-04."""
     made = await desk.make(HOURLY)
     until = START + timedelta(hours=3, minutes=30)
     await desk.pausing.pause(made.id, "bo", until=until)
@@ -143,6 +143,22 @@ async def test_pausing_while_a_run_ends_stays_paused(desk: Desk) -> None:
     assert (stands.status, stands.status_detail.reason) == (ScheduleStatus.PAUSED, "stop")
     assert (stands.in_flight_run_id, stands.next_fire_at) == (None, None)
     assert (await desk.pausing.resume(made.id, "bo")).next_fire_at == START + 2 * HOUR
+
+
+async def test_the_failure_that_would_stop_it_leaves_a_pause_alone(desk: Desk) -> None:
+    """SCH-2, casebook pau-05: only what is active is stopped by its failures, and who paused it and why stays."""
+    hold = desk.house.runtime.hangs()
+    made = await desk.make(HOURLY, failure_limit=1)
+    desk.house.clock.advance(3601)
+    await desk.house.dispatch()
+    await hold.started.wait()
+    await desk.pausing.pause(made.id, "bo", reason="stop")
+    hold.release(TargetFailure(Failing.EXCEPTION, "no"))
+    await desk.house.idle()
+    stands = await desk.schedules.get(made.id)
+    assert (stands.status, stands.failure_streak) == (ScheduleStatus.PAUSED, 1)
+    assert (stands.status_detail.by, stands.status_detail.reason) == ("bo", "stop")
+    assert await desk.house.audit("FAIL_OUT") == []
 
 
 async def test_resuming_after_failures_clears_the_streak_and_realigns(desk: Desk) -> None:
