@@ -89,7 +89,10 @@ def test_each_slot_between_the_stored_instant_and_now_is_answered_for_exactly_on
 @given(dues())
 @settings(max_examples=400, deadline=None)
 def test_the_next_instant_is_a_slot_inside_the_window_strictly_after_now(due: Due) -> None:
-    """DSP-7, SCH-5: no slot between now and the next instant is passed over; at the end there is none, and a reason."""
+    """DSP-7, SCH-5: no slot between now and the next instant is passed over; at the end there is none, and a reason.
+
+    Casebook mis-14, mis-17, mis-26: however late, it lies ahead, and is a slot.
+    """
     decision = decide(due)
     assert (decision.next_fire_at is None) == (decision.completed is not None)
     if decision.next_fire_at is None:

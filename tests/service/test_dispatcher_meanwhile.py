@@ -79,6 +79,43 @@ async def test_a_slot_that_another_process_took_meanwhile_fires_once(house: Hous
     assert len(await house.audit("CLAIM")) == 1
 
 
+async def test_the_schedule_alone_keeps_two_leaders_apart_dbl_11(house: House) -> None:
+    """DSP-3: the other one has served the slot, and the ledger has lost it."""
+    slow, path = await a_slow_house(house)
+
+    async def taken() -> None:
+        await house.dispatch()
+        await house.idle()
+        await house.rows("UPDATE retention_floor SET occurrences_before = :at", at=house.clock.micros() + 1)
+        await house.rows("DELETE FROM occurrences")
+
+    path.meanwhile = taken
+    await slow.dispatch()
+    await slow.idle()
+    assert (len(house.runtime.calls), len(slow.runtime.calls)) == (1, 0)
+    assert await house.occurrences() == []
+
+
+async def test_the_ledger_alone_keeps_two_leaders_apart_dbl_11(house: House) -> None:
+    """DSP-6: the other one has served the slot, and its schedule stands as if it had not."""
+    slow, path = await a_slow_house(house)
+    [before] = await house.rows("SELECT * FROM schedules")
+    moved = ("next_fire_at", "recorded_until", "last_fire_at", "run_count", "in_flight_run_id", "fence")
+
+    async def taken() -> None:
+        await house.dispatch()
+        await house.idle()
+        house.clock.advance(1)
+        back = ", ".join(f"{name} = :{name}" for name in moved)
+        await house.rows(f"UPDATE schedules SET {back}", **{name: before[name] for name in moved})
+
+    path.meanwhile = taken
+    await slow.dispatch()
+    await slow.idle()
+    assert (len(house.runtime.calls), len(slow.runtime.calls)) == (1, 0)
+    assert len(await house.occurrences()) == len(await house.rows("SELECT id FROM runs")) == 1
+
+
 async def test_a_process_that_stood_still_meanwhile_judges_anew(house: House) -> None:
     """DSP-7, Z1: what was on time when it was planned is long past its grace when it could be written."""
     slow, path = await a_slow_house(house, misfire_grace_seconds=60)

@@ -32,25 +32,53 @@ async def test_history_goes_and_the_ledger_stays(house: House) -> None:
     assert len(await house.occurrences()) == 10
 
 
-async def test_a_schedule_whose_history_is_gone_does_not_fire_again(house: House) -> None:
-    """dbl-17: where it stands is on the schedule and in the ledger, not in the history."""
-    sid = await days_of_runs(house, 3)
+async def test_the_two_newest_slots_stay_whatever_their_age(house: House) -> None:
+    """dbl-17: the ledger never forgets where a schedule stands."""
+    await days_of_runs(house, 3)
     house.clock.advance(2_000 * 86_400)
-    await house.rows("UPDATE schedules SET next_fire_at = :at", at=to_micros(START + timedelta(days=3)))
     await Retention(house.database, Keep(history_days=1, ledger_days=2, audit_days=2)).clean()
     assert await house.rows("SELECT * FROM runs") == []
-    kept = await house.occurrences()
-    assert [row["nominal_fire_at"] for row in kept] == [
-        to_micros(START + timedelta(days=1)),
-        to_micros(START + timedelta(days=2)),
-    ], "the two newest slots stay, whatever their age"
-    calls = len(house.runtime.calls)
-    await house.rows("UPDATE schedules SET next_fire_at = :at WHERE id = :id", at=to_micros(START), id=sid)
+    kept = [row["nominal_fire_at"] for row in await house.occurrences()]
+    assert kept == [to_micros(START + timedelta(days=number)) for number in (1, 2)]
+
+
+_SET_BACK = {
+    "schedule": (),
+    "mark": ("DELETE FROM occurrences", "UPDATE schedules SET next_fire_at = :at"),
+    "ledger": ("UPDATE schedules SET next_fire_at = :at, recorded_until = NULL",),
+}
+
+
+@pytest.mark.parametrize("kept_by", _SET_BACK)
+async def test_a_schedule_whose_history_is_gone_does_not_fire_again(house: House, kept_by: str) -> None:
+    """dbl-17: where it stands is on the schedule twice and in the ledger, not in the history.
+
+    Each of the three is enough: the other two are set back by hand, and the slot lies within its grace.
+    """
+    await an_agent(house.database)
+    monthly = {"unit": "month", "day": 29, "at": "09:00"}
+    sid = await a_schedule(
+        house.database,
+        monthly,
+        next_fire_at=START,
+        anchor=START - timedelta(days=40),
+        misfire_grace_seconds=86_400,
+    )
     await house.dispatch()
     await house.idle()
-    assert len(house.runtime.calls) <= calls + 1
-    slots = [i.nominal_fire_at for i in house.runtime.invocations]
-    assert len(slots) == len(set(slots))
+    await house.elapse(600)
+    await Retention(house.database, Keep(history_days=0, ledger_days=0, audit_days=0)).clean()
+    assert await house.rows("SELECT * FROM runs") == []
+    for statement in _SET_BACK[kept_by]:
+        await house.rows(statement, **({"at": to_micros(START)} if ":at" in statement else {}))
+    for _ in range(3):
+        await house.dispatch()
+        await house.idle()
+        await house.elapse(30)
+    assert [i.nominal_fire_at for i in house.runtime.invocations] == [START]
+    schedule = await house.schedule(sid)
+    assert (schedule["status"], schedule["run_count"]) == ("active", 1)
+    assert schedule["next_fire_at"] == to_micros(START + timedelta(days=30))
 
 
 async def test_the_audit_goes_at_its_own_age_and_only_then(house: House) -> None:

@@ -57,15 +57,22 @@ async def test_it_takes_no_slot_away(desk: Desk) -> None:
     """SCH-9, SCH-11, casebook run-02: the daily slot fires too, under a key of its own."""
     made = await desk.make(SEVEN)
     desk.house.clock.advance(8 * 3600)
-    run = await start(desk, made.id)
+    run, slot = await start(desk, made.id), to_micros(START + timedelta(hours=22))
     await desk.house.claim()
     await desk.house.idle()
+    assert run.nominal_fire_at is None, "it is no slot"
+    assert await desk.house.occurrences() == [], "none is on record"
+    stands = await desk.house.schedule(made.id)
+    assert (stands["next_fire_at"], stands["recorded_until"], stands["last_fire_at"]) == (slot, None, None)
     desk.house.clock.set(START + timedelta(hours=22, seconds=1))
     await desk.house.dispatch()
     await desk.house.idle()
     [record] = await desk.house.occurrences()
-    assert record["nominal_fire_at"] == to_micros(START + timedelta(hours=22))
+    assert (record["nominal_fire_at"], record["disposition"]) == (slot, "fired")
     assert record["run_id"] != run.id
+    by_hand, by_slot = desk.house.runtime.invocations
+    assert by_hand.idempotency_key != by_slot.idempotency_key
+    assert by_hand.dedup_key != by_slot.dedup_key
     assert (await desk.schedules.get(made.id)).run_count == 1
 
 
