@@ -53,15 +53,26 @@ async def real(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
 
 
 async def test_a_lock_that_is_given_back_in_time_is_waited_for(real: SqliteDatabase) -> None:
-    """Casebook sql-08: one waits, both succeed in order."""
+    """Casebook sql-08: both read and then write; one waits, both succeed in order, and the later has seen the other."""
     holder = locked(real.path)
-    writing = asyncio.create_task(real.write(start))
+    seen: list[str | None] = []
+
+    async def work(tx: Tx) -> None:
+        seen.append(await processes.zone_data(tx))
+        await start(tx)
+
+    writing = asyncio.create_task(real.write(work))
     await asyncio.wait([writing], timeout=0.05)
     assert not writing.done()
+    holder.execute(
+        "INSERT INTO processes (id, host, pid, version, started_at, heartbeat_at, zone_data)"
+        " VALUES ('prc_0', 'host', 1, '0', 0, 0, 'seen')"
+    )
     holder.execute("COMMIT")
     holder.close()
     await writing
-    assert await names(real) == ["prc_1"]
+    assert seen == ["seen"]
+    assert await names(real) == ["prc_0", "prc_1"]
 
 
 async def test_the_wait_is_bounded_and_nothing_was_written(
