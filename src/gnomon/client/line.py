@@ -29,6 +29,8 @@ HEARTBEAT_SECONDS = 10.0
 # Where the centre does not say when it gives a silent instance up: as many heartbeats as its defaults have.
 BEATS_UNTIL_GIVEN_UP = 12
 WELCOME_SECONDS = 10.0
+# A centre from which nothing comes, not even the answer to a ping, is left after both: its answers are its proof of life.
+PING_SECONDS, PONG_SECONDS = 20.0, 20.0
 REPLACED = 4409
 _FRAME_BYTES = 8 * 1024 * 1024
 _NOT_NOW = frozenset({"unavailable", "unusable_database", "internal"})
@@ -167,6 +169,8 @@ class Line:
                 self._place.socket_url,
                 additional_headers=self._place.headers,
                 compression=None,
+                ping_interval=PING_SECONDS,
+                ping_timeout=PONG_SECONDS,
                 max_size=_FRAME_BYTES,
                 close_timeout=2,
                 logger=_of_socket,

@@ -6,7 +6,9 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
+from gnomon.client import line as lines
 from gnomon.client.errors import ClientError
 from gnomon.client.instance import _shared
 from gnomon.client.line import Line
@@ -72,3 +74,35 @@ async def test_who_gave_up_waiting_hears_nothing_of_what_comes_late() -> None:
         await asyncio.sleep(0)
         gc.collect()
     assert heard == []
+
+
+@pytest.mark.anyio
+async def test_a_centre_from_which_nothing_comes_is_left_for_another_connection_ws_04(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """JOB-5: killed behind a proxy that keeps the connection, it answers no ping; and there is one reconnect."""
+    monkeypatch.setattr(lines, "PING_SECONDS", 0.05)
+    monkeypatch.setattr(lines, "PONG_SECONDS", 0.05)
+    again, came = asyncio.Event(), 0
+
+    async def centre(connection: ServerConnection) -> None:
+        nonlocal came
+        await connection.recv()
+        await connection.send('{"type": "welcome", "heartbeat_seconds": 60}')
+        came += 1
+        if came == 1:
+            connection.transport.pause_reading()
+        else:
+            again.set()
+        await connection.wait_closed()
+
+    async with serve(centre, "127.0.0.1", 0, ping_interval=None, close_timeout=0.1) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        session = Session("pm", "pm-1", 1, "test")
+        line = Line(Place(f"http://127.0.0.1:{port}"), session, lambda _work: None, lambda _end: None)
+        line.start()
+        await asyncio.wait_for(again.wait(), 20)
+        line.close()
+        await asyncio.to_thread(line.join, 10)
+    assert came == 2
+    assert line.over.result(0) is None
