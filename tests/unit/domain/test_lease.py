@@ -2,8 +2,9 @@
 
 import pytest
 
+from gnomon.domain.agent import TIMEOUT_SECONDS
 from gnomon.domain.lease import HEADROOM_SECONDS, LEASE_SECONDS_SQL, lease_seconds
-from gnomon.domain.retry import MAX_ATTEMPTS, RetryPolicy
+from gnomon.domain.retry import BACKOFF_MAX_SECONDS, BACKOFF_SECONDS, MAX_ATTEMPTS, RetryPolicy
 
 
 def test_the_headroom_is_thirty_seconds() -> None:
@@ -29,8 +30,10 @@ def test_it_is_attempts_times_timeout_the_backoffs_between_them_and_headroom(
 
 
 def test_the_longest_lease_fits_any_integer_column_in_microseconds() -> None:
-    """Casebook ret-04."""
-    assert lease_seconds(86_400, RetryPolicy(10, 86_400, 86_400)) * 1_000_000 < 2**63
+    """Casebook ret-04: of all that a definition may ask for; there is no endless retry, which no lease could cover."""
+    longest = RetryPolicy(MAX_ATTEMPTS[1], BACKOFF_SECONDS[1], BACKOFF_MAX_SECONDS[1])
+    assert lease_seconds(TIMEOUT_SECONDS[1], longest) * 1_000_000 < 2**63
+    assert lease_seconds(TIMEOUT_SECONDS[1], longest) < 30 * 86_400
 
 
 def test_the_sql_has_a_term_for_each_backoff_there_can_be() -> None:
