@@ -1,18 +1,51 @@
 """What became of slots and runs, read back on every engine (DSP-9, RUN-9, RUN-11)."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 
+from gnomon.domain.filters import RunFilter, RunPlace
 from gnomon.domain.instants import from_micros
 from gnomon.domain.occurrence import Disposition, Reason
 from gnomon.domain.run import RunStatus, Trigger
 from gnomon.stores import history, runs, slots
-from gnomon.stores.database import Database
+from gnomon.stores.database import Database, Row, Tx, Value
 from support.rows import AT, OCCURRENCE, RUN, SECOND, add, add_run, add_running, add_schedule, execute
 
 SCHEDULE = OCCURRENCE["schedule_id"]
 RUN_ID = RUN["id"]
+
+
+class Reading:
+    """A transaction that notes which columns it was given."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.columns: set[str] = set()
+        self._tx = tx
+
+    async def all(self, name: str, /, **parameters: Value) -> list[Row]:
+        rows = await self._tx.all(name, **parameters)
+        self.columns |= {column for row in rows for column in row}
+        return rows
+
+
+async def test_a_list_of_runs_reads_neither_questions_nor_answers(database: Database) -> None:
+    """Casebook pay-05: a hundred answers of a megabyte are not fetched for a page that shows none of them."""
+    await add(database, "occurrences", OCCURRENCE)
+    await add_run(database, schedule_id=SCHEDULE, nominal_fire_at=AT)
+    await add_run(database, id="run_by_hand", session_id="ses_2", schedule_id=SCHEDULE, trigger_kind="manual")
+
+    async def work(tx: Tx) -> set[str]:
+        reading: Any = Reading(tx)
+        assert len(await history.runs(reading, RunFilter(), "run_z", 9)) == 2
+        page = await history.runs_of_schedule(reading, SCHEDULE, None, RunPlace(AT + 1, "run_z"), 9)
+        assert len(page.runs) == 2
+        return set(reading.columns)
+
+    columns = await database.read(work)
+    assert "response_preview" in columns
+    assert not columns & {"output", "query"}
 
 
 async def add_slots(database: Database) -> None:

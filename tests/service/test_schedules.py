@@ -398,6 +398,11 @@ async def test_a_payload_is_stored_whole_or_refused(desk: Desk) -> None:
     whole = "ä" * 100_000
     made = await desk.make(HOURLY, query=whole)
     assert (await desk.schedules.get(made.id)).definition.query == whole
+    desk.house.clock.advance(3_600)
+    await desk.house.dispatch()
+    await desk.house.idle()
+    assert [i.query for i in desk.house.runtime.invocations] == [whole]
+    assert (await desk.house.run())["status"] == "succeeded"
     escaped = await desk.make(HOURLY, name="b", query="\\u0000")
     assert (await desk.schedules.get(escaped.id)).definition.query == "\\u0000"
     for query in ("ä" * 100_001, "a\x00b", "\ud800"):

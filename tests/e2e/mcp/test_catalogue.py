@@ -26,6 +26,13 @@ def nodes(schema: Any) -> list[dict[str, Any]]:
     return [schema, *(found for part in schema.values() for found in nodes(part))]
 
 
+def test_no_tool_makes_or_changes_a_schedule() -> None:
+    """Casebook slf-02, slf-03: whatever a query says, an agent that is asked to remind can only stop and go on."""
+    writing = {tool.name for tool in TOOLS.values() if tool.scope is Scope.SCHEDULES_WRITE}
+    assert writing == {"pause_schedule", "resume_schedule"}
+    assert Scope.SCHEDULES_WRITE not in {tool.scope for tool in TOOLS.values() if tool.side is Side.WORKER}
+
+
 def test_there_are_at_most_ten_tools_for_each_side() -> None:
     """UI-5: a model that sees forty chooses badly."""
     assert Counter(tool.side for tool in TOOLS.values()) == {Side.WORKER: 8, Side.OPERATOR: 10}
