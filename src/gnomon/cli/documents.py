@@ -30,6 +30,9 @@ _SCALARS = (
 )
 for _tag, _pattern, _first in _SCALARS:
     _Plain.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _pattern, list(_first))
+# a tag that is written out, as !!timestamp, asks for what JSON has not
+_KEPT = {f"tag:yaml.org,2002:{tag}" for tag in ("str", "seq", "map", "bool", "null", "int", "float")} | {None}
+_Plain.yaml_constructors = {tag: make for tag, make in _Plain.yaml_constructors.items() if tag in _KEPT}
 
 
 class _Escaping(yaml.SafeDumper):
@@ -54,11 +57,17 @@ def read_file(file: str) -> Any:
     """
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        return yaml.load(text, _Plain)  # noqa: S506 - a safe loader with fewer guesses
+        found = yaml.load(text, _Plain)  # noqa: S506 - a safe loader with fewer guesses
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # an alias may lead round in a circle
     except (OSError, UnicodeDecodeError) as error:
         raise Usage(f"{file} can't be read: {getattr(error, 'strerror', None) or error}.") from error
     except yaml.YAMLError as error:
         raise Usage(f"{file} is neither YAML nor JSON: {error}") from error
+    except RecursionError as error:
+        raise Usage(f"{file} can't be read: it is nested too deep.") from error
+    except (ValueError, KeyError) as error:
+        raise Usage(f"{file} holds what JSON can't: {error}.") from error
+    return found
 
 
 def read_mapping(file: str) -> dict[str, Any]:

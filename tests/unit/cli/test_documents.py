@@ -56,6 +56,32 @@ def test_a_file_that_is_not_there_is_bad_usage(tmp_path: Path) -> None:
         read_mapping(str(tmp_path / "none.yaml"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [*a]",
+        "a: " + "[" * 3_000,
+        "a: " + "9" * 5_000,
+        "a: 1e999",
+        'a: "\\ud800"',
+        "a: !!int x",
+        "a: !!bool x",
+        "a: !!timestamp x",
+        "a: !!timestamp 2026-12-24",
+        "a: !!binary aGk=",
+        "a: !!set {x, y}",
+    ],
+    ids=lambda text: text[:24],
+)
+def test_what_json_cannot_say_is_bad_usage(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Usage):
+        read_file(saved(tmp_path, text))
+
+
+def test_an_alias_repeats_what_it_names(tmp_path: Path) -> None:
+    assert read_file(saved(tmp_path, "a: &x [1]\nb: *x\n")) == {"a": [1], "b": [1]}
+
+
 _VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=20) | st.floats(-1e9, 1e9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
