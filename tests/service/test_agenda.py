@@ -269,6 +269,19 @@ async def test_an_idle_process_makes_one_look_a_tick(
         await center.stop()
 
 
+@pytest.mark.parametrize("dispatch", [True, False])
+async def test_a_pause_ends_on_time_where_slots_are_fired(tmp_path: Any, *, dispatch: bool) -> None:
+    """DSP-1: the sweep alone would end it up to a minute late, after the grace of a slot that came right behind."""
+    settings = Settings(database_url=f"sqlite:///{tmp_path / 'gnomon.db'}")
+    center = await open_center(settings, dispatch=dispatch, work=True)
+    try:
+        loop = center.engine._loops.get("pauses")
+        assert (loop is not None) == dispatch
+        assert loop is None or loop._ahead is not None
+    finally:
+        await center.stop()
+
+
 async def until(condition: Callable[[], bool]) -> None:
     pause = asyncio.Event()
     async with asyncio.timeout(PATIENCE):

@@ -85,6 +85,23 @@ async def test_a_pause_ends_by_itself(desk: Desk) -> None:
     assert (stands.status_detail.by, stands.status_detail.until) == ("watchdog", None)
 
 
+async def test_whoever_ends_pauses_knows_when_the_next_one_ends(desk: Desk) -> None:
+    """DSP-1: a slot soon after the end is not left to the sweep, which may come after its grace."""
+    assert await desk.pausing.tick() is None
+    made = await desk.make(HOURLY)
+    gone = await desk.make(HOURLY, name="gone")
+    await desk.pausing.pause(made.id, "bo", until=START + timedelta(seconds=90))
+    await desk.pausing.pause(gone.id, "bo", until=START + timedelta(seconds=30))
+    await desk.schedules.delete(gone.id, "bo")
+    assert await desk.pausing.tick() == 90
+    desk.house.clock.advance(89)
+    assert await desk.pausing.tick() == 1
+    assert (await desk.schedules.get(made.id)).status is ScheduleStatus.PAUSED
+    desk.house.clock.advance(1)
+    assert await desk.pausing.tick() is None
+    assert (await desk.schedules.get(made.id)).status is ScheduleStatus.ACTIVE
+
+
 async def test_a_slot_after_the_end_of_a_pause_fires_although_the_end_is_noticed_late(desk: Desk) -> None:
     """DSP-7: the sweep comes every minute, and a process may have been down; nothing fires in a burst."""
     made = await desk.make({"unit": "minute", "every": 10})

@@ -104,6 +104,11 @@ def next_delivery(ahead: Ahead) -> int | None:
     return None if ahead.trigger_held is None else ahead.now
 
 
+def next_pause_end(ahead: Ahead) -> int | None:
+    """When a pause ends by itself."""
+    return ahead.paused_until
+
+
 def pause_over(ahead: Ahead) -> bool:
     """Whether the pause of a schedule is over."""
     return ahead.paused_until is not None and ahead.paused_until <= ahead.now

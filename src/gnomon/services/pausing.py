@@ -10,7 +10,7 @@ from datetime import datetime
 from gnomon.domain.audit import Action
 from gnomon.domain.errors import Conflict, Fault, Invalid
 from gnomon.domain.filters import ScheduleFilter
-from gnomon.domain.instants import from_micros, maybe_micros, rfc3339, to_micros
+from gnomon.domain.instants import SECOND, from_micros, maybe_micros, rfc3339, to_micros
 from gnomon.domain.occurrence import Reason
 from gnomon.domain.schedule import Schedule, ScheduleEvent, ScheduleStatus, after
 from gnomon.domain.target import Target
@@ -92,8 +92,14 @@ class Pausing:
         self._signal.notify()
         return resumed
 
+    async def tick(self) -> float | None:
+        """End the pauses that are over; seconds until the next one is, ``None`` where none ends by itself (DSP-1)."""
+        await self.resume_due()
+        left_us = await self._database.look(schedules.next_pause_end)
+        return None if left_us is None else max(left_us, 0) / SECOND
+
     async def resume_due(self) -> int:
-        """Resume schedules whose pause is over: a chore of the watchdog. How many pauses ended."""
+        """Resume schedules whose pause is over: a chore of the watchdog too, where nobody dispatches. How many ended."""
         ended = 0
         while True:
             batch = await self._database.write(self._resume_batch)

@@ -171,6 +171,12 @@ async def pauses_over(tx: Tx, limit: int) -> list[Schedule]:
     return [schedule_from_row(row) for row in await tx.all("schedules.pauses_over", limit=limit)]
 
 
+async def next_pause_end(tx: Tx) -> int | None:
+    """Microseconds until the first end of a pause; ``None`` where none ends by itself."""
+    row = await tx.one("schedules.next_pause_end")
+    return None if row is None else row["left_us"]
+
+
 async def lock(tx: Tx, schedule_id: str, run_id: str) -> Landed:
     """Take the lock that the dispatcher takes, for a run that a person starts (SCH-11): it lands if it was free."""
     return await tx.guard("schedules.lock", [(schedule_id, run_id)])

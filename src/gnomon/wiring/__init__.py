@@ -21,10 +21,11 @@ from gnomon.ports.clock import Clock
 from gnomon.runtimes.table import RuntimeTable, runtime_table
 from gnomon.runtimes.warden import kill
 from gnomon.services import dedup
-from gnomon.services.agenda import Agenda, Chore, pause_over
+from gnomon.services.agenda import Agenda, Chore, next_pause_end, pause_over
 from gnomon.services.connections import Connections
 from gnomon.services.engine import Engine, Pace
 from gnomon.services.job_engine import JobEngine
+from gnomon.services.loop import Errand
 from gnomon.services.mint import Mint
 from gnomon.services.pausing import Pausing
 from gnomon.services.questions import Questions
@@ -90,7 +91,7 @@ async def open_center(
             *_sweeping(agenda, pausing, board, pushed, job_engine),
             *_cleaning(settings, link, lambda: engine),
         ),
-        errands=(*pushed.errands, *job_engine.errands(settings.tick_seconds, dispatches=dispatches)),
+        errands=(*pushed.errands, *_errands(job_engine, pausing, pace, dispatches=dispatches)),
         agenda=agenda,
     )
     parts = Parts(
@@ -140,6 +141,14 @@ def _jobs(  # noqa: PLR0917 - the parts of a process, each of its own kind
         may_claim=lambda: engine().renewal.alive(),  # noqa: PLW0108 - it is not there yet
         calm_us=lambda: engine().guard.calm_us(),  # noqa: PLW0108 - likewise
     )
+
+
+def _errands(job_engine: JobEngine, pausing: Pausing, pace: Pace, *, dispatches: bool) -> tuple[Errand, ...]:
+    """What fires beside the engine. A pause ends on time there: a slot right after it can't wait for a sweep."""
+    jobs = job_engine.errands(pace.tick_seconds, dispatches=dispatches)
+    if not dispatches:
+        return jobs
+    return *jobs, Errand("pauses", pausing.tick, pace.tick_seconds, begins=True, due_at=next_pause_end)
 
 
 def _sweeping(

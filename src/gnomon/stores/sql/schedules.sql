@@ -92,6 +92,10 @@ WHERE status_until IS NOT NULL AND status_until <= now_us() AND status = 'paused
 ORDER BY status_until
 LIMIT :limit;
 
+-- name: next_pause_end
+SELECT min(status_until) - now_us() AS left_us FROM schedules
+WHERE status_until IS NOT NULL AND status = 'paused' AND deleted_at IS NULL;
+
 -- name: lock
 -- rows: id text, run_id text
 UPDATE schedules SET in_flight_run_id = :run_id
