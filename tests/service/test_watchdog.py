@@ -30,6 +30,29 @@ async def test_a_run_is_lost_when_its_process_is_silent_for_too_long(house: Hous
     assert "silent" in run["error"]
 
 
+async def test_no_slot_is_skipped_for_a_run_that_was_dead_before_the_start(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RUN-7: the sweep at start-up comes before the first look for slots, or a daily slot waits a day for nothing."""
+    await a_run_in_work(house, HOURLY)
+    other = await house.neighbour()
+    house.clock.advance(3600)
+    monkeypatch.setattr(other.engine, "register", nothing)  # the house has registered it already
+    await other.engine.start()
+    try:
+        await other.until(lambda: other.engine.last_tick() is not None)
+    finally:
+        await other.engine.drain()
+        await other.engine.stop()
+    first, second = await house.occurrences()
+    assert (await house.run())["status"] == "lost"
+    assert (first["disposition"], second["disposition"], second["reason"]) == ("fired", "fired", None)
+
+
+async def nothing() -> None:
+    """Stands for what has been done."""
+
+
 async def all_beat(house: House) -> None:
     """Every process has just written its heartbeat, and has not renewed any lease."""
     now, boot = house.clock.micros(), round(house.clock.monotonic() * 1_000_000)

@@ -221,6 +221,8 @@ class Engine:
         await self.register()
         self.renewal.start()
         await self._rehearsal.run(dispatch=self._dispatches, work=self.works)
+        if self._dispatches:
+            await self.watchdog.first_sweep()
         for loop in self._loops.values():
             loop.start()
 

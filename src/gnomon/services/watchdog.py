@@ -86,15 +86,27 @@ class Watchdog:
             await self._on_jump(jump)
         abandoned = self._renewal.abandoned()
         if due or abandoned:
-            swept = await self._give_up(abandoned) + await self.sweep()
-            if swept != Swept():
-                _log.warning("swept", lost=swept.lost, resumed=swept.resumed, stopped=swept.stopped)
-                self._wakeup.notify()
+            self._tell(await self._give_up(abandoned) + await self.sweep())
         if self._ticks % _CLEAN_EVERY == 0:
             await self._database.write_guarded(lambda tx: processes.clean(tx, _FORGET_PROCESSES_US))
         self._ticks += 1
         waits = [await chore() for chore in self._chores]
         return min([self._sweep_seconds, *(wait for wait in waits if isinstance(wait, float))])
+
+    async def first_sweep(self) -> None:
+        """Before slots are looked for, so that none is skipped for a run that was dead by then (RUN-7).
+
+        What fails here is left to the tick: it must not keep the process from starting.
+        """
+        try:
+            self._tell(await self.sweep())
+        except Exception as error:
+            _log.warning("tick_failed", loop="sweep", error=str(error))
+
+    def _tell(self, swept: Swept) -> None:
+        if swept != Swept():
+            _log.warning("swept", lost=swept.lost, resumed=swept.resumed, stopped=swept.stopped)
+            self._wakeup.notify()
 
     async def _give_up(self, abandoned: set[tuple[str, int]]) -> Swept:
         """What this process could not renew and has stopped is written down at once, by the hand that held it (RUN-5)."""

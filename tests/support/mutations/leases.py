@@ -177,8 +177,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what a process gave up is written down by its own sweep",
         "services/watchdog.py",
-        "swept = await self._give_up(abandoned) + await self.sweep()",
-        "swept = await self.sweep()",
+        "self._tell(await self._give_up(abandoned) + await self.sweep())",
+        "self._tell(await self.sweep())",
         _CHAOS + "test_what_a_process_gave_up_is_free_at_its_own_next_sweep",
     ),
     Mutant(
