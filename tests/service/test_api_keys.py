@@ -82,6 +82,22 @@ async def test_two_processes_that_start_at_once_agree(database: Database, clock:
             await keys.authenticate(text)
 
 
+async def test_of_processes_that_start_at_once_one_makes_the_first_key(
+    database: Database, clock: FrozenClock
+) -> None:
+    """OPS-3: nobody has to ask which of several admin keys is the one to keep."""
+    starts = [keys_over(database, clock, seed) for seed in range(4)]
+    given = {"scopes": ["*"]}
+    found = [
+        key
+        for key in await asyncio.gather(*(keys.create_first(ANA, given) for keys in starts))
+        if key is not None
+    ]
+    assert len(found) == 1
+    assert (await starts[0].authenticate(found[0].text)).key_id == found[0].key.id
+    assert await starts[0].create_first(ANA, given) is None
+
+
 async def test_a_tenant_s_key_opens_its_own_database_alone(database: Database, clock: FrozenClock) -> None:
     """SEC-3, SEC-5, casebook sec-11: even where both stand in one file, as after a wrong restore."""
     master, acme = keys_over(database, clock, 1), keys_over(database, clock, 2, tenant="acme")

@@ -213,10 +213,10 @@ async def _first_key(center: "Center") -> str | None:
     keys = center.services.api_keys
     if await keys.count():
         return None
-    made = await keys.create(
+    made = await keys.create_first(
         system("first start"), {"name": "admin, made at the first start", "scopes": ["*"]}
     )
-    return getattr(made, "text", None)
+    return None if made is None else made.text
 
 
 def _announce(

@@ -1,7 +1,7 @@
 """API keys: made, shown once, recognised, revoked (SEC-3). Knows the texts only while they pass through."""
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,6 +77,19 @@ class ApiKeys:
             Invalid: with every fault.
             Refused: ``scope_exceeds_caller``, it would open more than the caller's own.
         """
+        work = await self._maker(caller, given)
+        return await self._database.write(lambda tx: run_once(tx, once, work))
+
+    async def create_first(self, caller: Caller, given: Mapping[str, Any]) -> NewKey | None:
+        """Make a key where none opens anything yet; of processes that start at once, one does (OPS-3)."""
+        work = await self._maker(caller, given)
+
+        async def alone(tx: Tx) -> NewKey | None:
+            return None if await api_keys.count(tx) else await work(tx)
+
+        return await self._database.write(alone)
+
+    async def _maker(self, caller: Caller, given: Mapping[str, Any]) -> Callable[[Tx], Awaitable[NewKey]]:
         form = Form(given)
         asked = api_key_form.read_new(form)
         if asked.expires_at is not None and asked.expires_at <= self._clock.now():
@@ -107,7 +120,7 @@ class ApiKeys:
             await _note(tx, caller, Action.CREATE, key.id, _opened(key))
             return NewKey(replace(key, created_at=from_micros(created_at)), text)
 
-        return await self._database.write(lambda tx: run_once(tx, once, work))
+        return work
 
     async def authenticate(self, text: str) -> Caller:
         """Who brings this text. A new revocation or expiry counts from the next call.

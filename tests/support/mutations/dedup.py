@@ -58,6 +58,13 @@ MUTANTS = (
         _STORE + "test_an_update_counts_the_version_and_an_old_one_does_nothing[sqlite-agent]",
     ),
     Mutant(
+        "of processes that start at once one makes the first key",
+        "services/api_keys.py",
+        "return None if await api_keys.count(tx) else await work(tx)",
+        "return await work(tx)",
+        "tests/service/test_api_keys.py::test_of_processes_that_start_at_once_one_makes_the_first_key",
+    ),
+    Mutant(
         "a revoked key opens nothing",
         "services/api_keys.py",
         "if key.revoked_at is not None:",
