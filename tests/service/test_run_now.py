@@ -33,6 +33,17 @@ async def start(desk: Desk, schedule_id: str, once: Once | None = None) -> Run:
     return run
 
 
+async def test_the_target_gets_the_trace_of_whoever_asked(desk: Desk) -> None:
+    """OPS-6."""
+    made = await desk.make(SEVEN)
+    await desk.run_now.run(made.id, "bo", trace_id="a" * 32)
+    await desk.house.claim()
+    await desk.house.idle()
+    [got] = desk.house.runtime.invocations
+    assert got.traceparent is not None
+    assert got.traceparent.split("-")[1] == "a" * 32
+
+
 async def test_the_run_is_there_at_once_and_the_cadence_is_left_alone(desk: Desk) -> None:
     """SCH-11, casebook run-03: cadence, streak and next slot stay; the run's row exists before the answer."""
     made = await desk.make(SEVEN)

@@ -3,6 +3,8 @@
 A run that a person starts has no slot: it takes none away, and no streak and no next instant know of it.
 """
 
+from dataclasses import dataclass
+
 from gnomon.cadence import CadenceError
 from gnomon.domain import dedup, placeholders
 from gnomon.domain.audit import Action
@@ -23,6 +25,16 @@ from gnomon.services.timetable import timetable
 from gnomon.stores import audit, history, processes, runs, schedules
 from gnomon.stores.database import Database, Tx
 from gnomon.stores.run_rows import NewRun
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who asks for a run, with which key, by which way, and in which trace of theirs."""
+
+    by: str
+    api_key_id: str | None
+    source: str | None
+    trace_id: str | None
 
 
 class TargetGone(Conflict):
@@ -47,17 +59,21 @@ class RunNow:
         *,
         api_key_id: str | None = None,
         source: str | None = None,
+        trace_id: str | None = None,
         once: Once | None = None,
     ) -> Run | Replay:
         """Queue a run of the schedule at once, ahead of all scheduled ones; a repeat with the same key is the same run.
+
+        With ``trace_id`` it belongs to the caller's trace, else it has one of its own.
 
         Raises:
             RunInFlight: a run is unfinished; it is named.
             Conflict: ``schedule_disabled``, ``target_gone`` or ``target_invalid``, with the reason.
         """
+        asked = _Asked(by, api_key_id, source, trace_id)
 
         async def effect(tx: Tx) -> Run:
-            return await self._start(tx, schedule_id, by, api_key_id, source)
+            return await self._start(tx, schedule_id, asked)
 
         try:
             started = await self._database.write(lambda tx: run_once(tx, once, effect))
@@ -67,9 +83,7 @@ class RunNow:
         self._signal.notify(News.RUN)
         return started
 
-    async def _start(
-        self, tx: Tx, schedule_id: str, by: str, api_key_id: str | None, source: str | None
-    ) -> Run:
+    async def _start(self, tx: Tx, schedule_id: str, asked: _Asked) -> Run:
         schedule = await held(tx, schedule_id)
         if schedule.status is ScheduleStatus.DISABLED:
             raise Conflict(
@@ -78,10 +92,10 @@ class RunNow:
             )
         refuse_in_flight(schedule, "run")
         await self._gate(tx, schedule)
-        run = await self._new_run(tx, schedule, by, api_key_id, source)
+        run = await self._new_run(tx, schedule, asked)
         landed = await schedules.lock(tx, schedule_id, run.id)
         await runs.insert(tx, [run], landed, [schedule_id])
-        told = audit.new_entry(by, Action.RUN_NOW, "schedule", schedule_id, detail={"run_id": run.id})
+        told = audit.new_entry(asked.by, Action.RUN_NOW, "schedule", schedule_id, detail={"run_id": run.id})
         await audit.append_many(tx, [told], landed, [schedule_id])
         found = await history.run(tx, run.id)
         if found is None:
@@ -109,9 +123,7 @@ class RunNow:
         await self._database.write(work)
         self._signal.notify()
 
-    async def _new_run(
-        self, tx: Tx, schedule: Schedule, by: str, api_key_id: str | None, source: str | None
-    ) -> NewRun:
+    async def _new_run(self, tx: Tx, schedule: Schedule, asked: _Asked) -> NewRun:
         definition, now = schedule.definition, await processes.now(tx)
         facts = placeholders.SlotFacts(
             nominal_fire_at=from_micros(now),
@@ -138,9 +150,10 @@ class RunNow:
             claimable_at=now,
             parallel=definition.overlap is Overlap.ALLOW,
             lease_seconds=lease_seconds(definition.timeout_seconds, definition.retry),
-            invoked_by=by,
-            api_key_id=api_key_id,
-            source=source,
+            trace_id=asked.trace_id,
+            invoked_by=asked.by,
+            api_key_id=asked.api_key_id,
+            source=asked.source,
             dedup_key=_dedup_key(schedule, now),
         )
 

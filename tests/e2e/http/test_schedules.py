@@ -200,6 +200,16 @@ async def test_run_now_answers_with_the_address_of_the_run(
     assert (await admin.get(f"/v1/runs/{run['id']}")).json()["status"] == "cancelled"
 
 
+async def test_run_now_keeps_the_trace_of_its_caller(admin: httpx2.AsyncClient, made: dict[str, Any]) -> None:
+    """OPS-6: ``traceparent`` is taken, and passed on to the target; one that names no trace is left alone."""
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    run = await admin.post(at(made, "/run"), headers={"traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
+    assert run.json()["trace_id"] == trace
+    await admin.post(f"/v1/runs/{run.json()['id']}/cancel")
+    other = await admin.post(at(made, "/run"), headers={"traceparent": "nonsense"})
+    assert (other.status_code, len(other.json()["trace_id"])) == (202, 32)
+
+
 async def test_next_shows_what_will_fire(admin: httpx2.AsyncClient, made: dict[str, Any]) -> None:
     """CAD-8, UI-2."""
     berlin = {"unit": "day", "at": "02:30", "zone": "Europe/Berlin"}

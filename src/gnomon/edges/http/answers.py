@@ -13,6 +13,7 @@ from fastapi import Depends, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gnomon.domain import trace
 from gnomon.domain.errors import Invalid
 from gnomon.domain.versions import Match
 from gnomon.services.dedup import Answer, Once, Replay
@@ -101,6 +102,21 @@ Keyed = Annotated[Key | None, Depends(idempotency_key)]
 def once_for(keyed: Key | None, body: Any, render: Callable[[Any], Answer]) -> Once | None:
     """``Key.once`` where the request has a key."""
     return None if keyed is None else keyed.once(body, render)
+
+
+async def given_trace(
+    traceparent: Annotated[
+        str | None,
+        Header(
+            description="The trace that the request belongs to (W3C): the run keeps it and its target gets it"
+        ),
+    ] = None,
+) -> str | None:
+    """The caller's trace; a header that names none is left alone, as W3C wants it."""
+    return trace.given_trace(traceparent)
+
+
+Traced = Annotated[str | None, Depends(given_trace)]
 
 
 async def if_match(

@@ -18,6 +18,7 @@ from gnomon.domain.versions import tag
 from gnomon.edges.http.answers import (
     Keyed,
     Matching,
+    Traced,
     accepted,
     created,
     done,
@@ -152,12 +153,14 @@ async def resume(caller: Writer, served: Served, schedule: Named, body: Optional
 @router.post(
     "/{schedule}/run", **described("Run a schedule now", gives=RunShape, status=202, problems=(404, 409))
 )
-async def run(caller: Runner, served: Served, schedule: Named, body: OptionalBody, keyed: Keyed) -> Response:
+async def run(  # noqa: PLR0917 - the parameters of the request
+    caller: Runner, served: Served, schedule: Named, body: OptionalBody, keyed: Keyed, traced: Traced
+) -> Response:
     """202 with the run and its address. While a run is in flight: 409 that names it (SCH-11)."""
     _nothing_in(body)
     once = once_for(keyed, body, _started)
     started = await served.run_now.run(
-        schedule, caller.actor, api_key_id=caller.key_id, source="api", once=once
+        schedule, caller.actor, api_key_id=caller.key_id, source="api", trace_id=traced, once=once
     )
     return respond(started, _started)
 
