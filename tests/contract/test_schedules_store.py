@@ -232,11 +232,14 @@ async def test_a_status_moves_only_from_where_it_is(database: Database, clock: F
 async def test_pauses_that_are_over_are_found_by_the_database_s_clock(
     database: Database, clock: FrozenClock
 ) -> None:
+    assert await database.read(schedules.next_pause_end) is None
     for number, until in enumerate((AT + 5 * SECOND, AT + 9 * SECOND, None)):
         made = await make(database, parse(LEAST), number)
         move = Move(ACTIVE, PAUSED, "bo", None, until=until)
         await database.write(lambda tx, made=made, move=move: schedules.set_status(tx, made.id, move))  # type: ignore[misc]
+    assert await database.read(schedules.next_pause_end) == 5 * SECOND
     clock.advance(5)
+    assert await database.read(schedules.next_pause_end) == 0
     over = await database.read(lambda tx: schedules.pauses_over(tx, 10))
     assert [schedule.id for schedule in over] == [an_id(0)]
 

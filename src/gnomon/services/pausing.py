@@ -94,8 +94,10 @@ class Pausing:
 
     async def tick(self) -> float | None:
         """End the pauses that are over; seconds until the next one is, ``None`` where none ends by itself (DSP-1)."""
-        await self.resume_due()
         left_us = await self._database.look(schedules.next_pause_end)
+        if left_us is not None and left_us <= 0:  # the common tick reads once and writes nothing
+            await self.resume_due()
+            left_us = await self._database.look(schedules.next_pause_end)
         return None if left_us is None else max(left_us, 0) / SECOND
 
     async def resume_due(self) -> int:

@@ -258,8 +258,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a backoff is counted on the clock that the claim goes by",
         "services/ending.py",
-        "at = await processes.now(tx) + ending.retry_in_us",
-        "at = (await processes.now(tx)) // 10**15 + ending.retry_in_us",
+        "at = now + ending.retry_in_us",
+        "at = now // 10**15 + ending.retry_in_us",
         _CHAOS + "test_a_backoff_is_counted_on_the_database_s_clock",
     ),
 )

@@ -139,6 +139,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "services/loop.py",
         "            wanted -= AWAKE_SECONDS\n",
         "            pass\n",
-        "tests/service/test_casebook_slots.py::test_a_loop_is_up_a_moment_before_the_slot",
+        "tests/service/test_casebook_waits.py::test_a_loop_is_up_a_moment_before_the_slot",
     ),
 )
