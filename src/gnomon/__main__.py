@@ -1,10 +1,13 @@
 """The program: ``gnomon`` and ``python -m gnomon``."""
 
-from gnomon.cli.app import build
+from gnomon.adapters.interpreter import spare_interpreter
 
 
 def main() -> None:
     """Run one command and exit with its code."""
+    spare_interpreter()
+    from gnomon.cli.app import build  # noqa: PLC0415 - after Python was told what is coming
+
     build()(prog_name="gnomon")
 
 
