@@ -35,7 +35,7 @@ from gnomon.edges.http import (
 )
 from gnomon.edges.http.auth import Requires
 from gnomon.edges.http.exchange import Exchange, HttpFigures
-from gnomon.edges.http.routing import hoisted
+from gnomon.edges.http.routing import hoisted, write_schemas
 from gnomon.edges.http.services import Services
 from gnomon.edges.http.shapes import Problem
 from gnomon.ports.clock import Clock, Entropy
@@ -107,6 +107,7 @@ def _describe(app: FastAPI) -> None:
 
     def openapi() -> dict[str, Any]:
         if not made:
+            write_schemas()
             document = get_openapi(title=app.title, version=app.version, routes=app.router.routes)
             for route, operation in _operations(app, document):
                 guard = guard_of(route)

@@ -14,6 +14,7 @@ _REF = "#/components/schemas/{model}"
 PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _ALWAYS = (400, 401, 403, 406, 422, 503)
 _WITH_BODY = (413, 415)
+_UNWRITTEN: list[tuple[dict[str, Any], type[BaseModel]]] = []
 
 
 def described(
@@ -37,7 +38,8 @@ def described(
         "responses": {code: problem(code) for code in sorted(found)},
     }
     if takes is not None:
-        schema = takes.model_json_schema(ref_template=_REF)
+        schema: dict[str, Any] = {}
+        _UNWRITTEN.append((schema, takes))
         described["openapi_extra"] = {
             "requestBody": {"required": body_required, "content": {"application/json": {"schema": schema}}}
         }
@@ -47,6 +49,17 @@ def described(
 def problem(status: int) -> dict[str, Any]:
     """The description of one problem answer."""
     return {"description": MEANINGS[status], "content": {MEDIA_TYPE: {"schema": PROBLEM}}}
+
+
+def write_schemas() -> None:
+    """Write the schema of each body into the description of its route.
+
+    Here and not where the route is described: to write them takes longer than the routes, and a process is hardly ever
+    asked for them.
+    """
+    while _UNWRITTEN:
+        schema, model = _UNWRITTEN.pop()
+        schema.update(model.model_json_schema(ref_template=_REF))
 
 
 def hoisted(document: dict[str, Any], extra: Iterable[type[BaseModel]]) -> dict[str, Any]:
