@@ -47,7 +47,8 @@ from gnomon.services.triggers import Triggers
 from gnomon.services.usage import Usage
 from gnomon.stores.database import Database
 from gnomon.testing.clock import FrozenClock, SeededEntropy
-from gnomon.wiring.mcp import mount
+from gnomon.wiring.doors import mount
+from gnomon.wiring.mcp import tool_services
 
 AGENT = {"slug": "writer", "runtime": {"kind": "python", "path": "work:write"}}
 
@@ -138,7 +139,7 @@ def api_over(database: Database, clock: FrozenClock) -> Api:
         services, clock=clock, entropy=SeededEntropy(8), version="test", registry=CollectorRegistry()
     )
     questions = Questions(database, Mint(clock, SeededEntropy(9)), Signal())
-    return Api(app, services, database, clock, mount(app, services, questions, "test"), checks)
+    return Api(app, services, database, clock, mount(app, tool_services(services, questions), "test"), checks)
 
 
 @asynccontextmanager

@@ -226,7 +226,9 @@ def in_process(settings: "Settings") -> Api:
     token = operator_token(settings)
     runner = asyncio.Runner()
     try:
-        center = runner.run(open_center(settings, dispatch=False, work=False, operator_token=token))
+        center = runner.run(
+            open_center(settings, dispatch=False, work=False, operator_token=token, whole=False)
+        )
     except BaseException:
         runner.close()
         raise

@@ -4,11 +4,9 @@ Like every command it opens the database of the settings itself, or asks the ser
 speaks to it over standard input and output; nobody types into it.
 """
 
-import asyncio
 import getpass
 import os
 import shutil
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,16 +60,21 @@ def mcp(
         return
     if sys.stdin.isatty():
         raise Usage(_HOW)
+    import asyncio
+
     from gnomon.adapters import logs
 
     logs.configure(level="warning", as_json=False)
     if url:
         asyncio.run(_relay(url, key))
     else:
-        _serve(role, instance, scope)
+        asyncio.run(_serve(*_seated(role, instance, scope)))
 
 
-def _serve(role: str | None, instance: str | None, scope: list[str] | None) -> None:
+def _seated(role: str | None, instance: str | None, scope: list[str] | None) -> "tuple[Settings, Seat]":
+    """The settings with the database, and who works on it."""
+    import socket
+
     from gnomon.cli.api import operator_token, require_database
     from gnomon.domain.api_key import seal_of
     from gnomon.domain.caller import Caller
@@ -86,10 +89,10 @@ def _serve(role: str | None, instance: str | None, scope: list[str] | None) -> N
     seat = Seat(
         caller, seal_of(operator_token(settings)), role, instance or f"{socket.gethostname()}-{os.getpid()}"
     )
-    asyncio.run(_serve_on(settings, seat))
+    return settings, seat
 
 
-async def _serve_on(settings: "Settings", seat: "Seat") -> None:
+async def _serve(settings: "Settings", seat: "Seat") -> None:
     from gnomon.edges.mcp.stdio import serve
     from gnomon.wiring import VERSION, open_center
 

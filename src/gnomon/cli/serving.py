@@ -4,7 +4,6 @@
 half off (DSP-1, OPS-4). What a process is made of, ``wiring`` knows.
 """
 
-import asyncio
 import shlex
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from gnomon.cli.command import Failed, Usage, local
 from gnomon.cli.terminal import Terminal
 
 if TYPE_CHECKING:
+    import asyncio
     import socket
     from collections.abc import Iterator
 
@@ -77,6 +77,8 @@ def worker(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
 
 def migrate(out: Terminal, *, database_url: DatabaseUrl = None) -> None:
     """Bring the database up to date, and make it where there is none."""
+    import asyncio
+
     settings = _settings(database_url=database_url)
     from gnomon.wiring import migrate as apply_migrations
 
@@ -164,6 +166,7 @@ async def _serve_on(
     from gnomon.wiring import open_center
 
     center = await open_center(settings, work=work)
+    app = center.app
     address = _address(settings.host, sockets[0].getsockname()[1])
     key = await _first_key(center) if first_key else None
 
@@ -178,7 +181,7 @@ async def _serve_on(
         await center.drain()
 
     server = Server(
-        center.app,
+        app,
         started=started,
         drain=drain,
         stopped=center.stop,
@@ -268,7 +271,9 @@ def _address(host: str, port: int) -> str:
     return f"http://{shown}:{port}"
 
 
-def _runner() -> asyncio.Runner:
+def _runner() -> "asyncio.Runner":
+    import asyncio
+
     from gnomon.adapters.interpreter import tune_interpreter
 
     tune_interpreter()

@@ -3,7 +3,6 @@
 No server is asked: whoever doubts it should not have to trust it. Exit code 0 means that every invariant holds.
 """
 
-import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,6 +97,8 @@ def verify(
 
     It works on the database itself, beside whatever else does, and changes nothing.
     """
+    import asyncio
+
     from gnomon.adapters import logs
     from gnomon.settings import load
 

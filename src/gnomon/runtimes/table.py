@@ -11,7 +11,6 @@ from gnomon.ports.clock import Clock
 from gnomon.ports.runtime import Reporter, Runtime
 from gnomon.runtimes.answers import OUTPUT_BYTES
 from gnomon.runtimes.command import CommandTargets
-from gnomon.runtimes.http import HttpTargets
 from gnomon.runtimes.llm import LlmTargets
 from gnomon.runtimes.python import PythonTargets
 
@@ -67,6 +66,8 @@ def runtime_table(
     ``allow_private`` lets http targets have private addresses; ``grace_seconds`` is a command's time between SIGTERM
     and SIGKILL; ``search`` is a directory that python targets are imported from.
     """
+    from gnomon.runtimes.http import HttpTargets  # noqa: PLC0415 - a client's library, for those who work on runs
+
     return RuntimeTable(
         {
             HttpRuntime: HttpTargets(clock, allow_private=allow_private),

@@ -6,16 +6,13 @@ Builds stores, adapters, services and edges and hands each what it needs; decide
 import os
 from collections.abc import Callable
 from importlib.metadata import version
-
-from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
+from typing import TYPE_CHECKING
 
 from gnomon.adapters.clock import SystemClock, SystemEntropy
 from gnomon.adapters.failpoints import Failpoints
-from gnomon.adapters.metrics import BoardCollector, ProcessCollector, TriggerCollector
 from gnomon.domain.failpoint import parse as parse_failpoints
-from gnomon.edges.http.app import build_app
 from gnomon.edges.http.services import Services
+from gnomon.edges.mcp.services import Services as ToolServices
 from gnomon.ports import failpoints
 from gnomon.ports.clock import Clock
 from gnomon.runtimes.table import RuntimeTable, runtime_table
@@ -35,10 +32,15 @@ from gnomon.services.verify import Verify
 from gnomon.settings import Settings
 from gnomon.wiring.center import Center
 from gnomon.wiring.databases import Link, is_made, migrate, open_link, prepare
-from gnomon.wiring.mcp import mount
+from gnomon.wiring.mcp import tool_services
 from gnomon.wiring.parts import Parts, Pushed
-from gnomon.wiring.pushed import build_pushed, open_door
+from gnomon.wiring.pushed import build_pushed
 from gnomon.wiring.services import build_services
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from gnomon.edges.mcp.door import Door
 
 __all__ = ["VERSION", "Center", "is_made", "migrate", "open_center"]
 VERSION = version("gnomon")
@@ -50,11 +52,13 @@ async def open_center(
     dispatch: bool | None = None,
     work: bool | None = None,
     operator_token: str | None = None,
+    whole: bool = True,
 ) -> Center:
     """Open (or make) and migrate the database and build everything over it; nothing ticks yet.
 
     ``dispatch`` and ``work`` win over the settings. ``operator_token`` is accepted by the app as a key that may do
-    everything: for the command line, which has the database itself.
+    everything: for the command line, which has the database itself. The app that is not ``whole`` is for it too: each
+    part is there when it is asked for, and none for connections from outside.
 
     Raises:
         UnusableDatabase: with what is wrong with the database and what to do; it was not touched.
@@ -68,7 +72,8 @@ async def open_center(
     database, mint, signal = link.database, Mint(clock, entropy), link.signal
     pace = _pace(settings)
     dispatches = settings.dispatches if dispatch is None else dispatch
-    runtimes = _runtimes(settings, clock, pace)
+    works = settings.works if work is None else work
+    runtimes = _runtimes(settings, clock, pace) if works else RuntimeTable({})
     pausing = Pausing(database=database, signal=signal)
     board = _board(settings, link, lambda: engine)
     process_id = mint.process()
@@ -86,7 +91,7 @@ async def open_center(
         kill_group=kill,
         pace=pace,
         dispatch=dispatches,
-        work=settings.works if work is None else work,
+        work=works,
         chores=(
             *_sweeping(agenda, pausing, board, pushed, job_engine),
             *_cleaning(settings, link, lambda: engine),
@@ -98,16 +103,15 @@ async def open_center(
         settings, clock, entropy, mint, link, engine, pausing, pushed, job_engine, dispatches=dispatches
     )
     services = build_services(parts, operator_token)
-    app = _app(parts, services, board)
-    verify = Verify(database, gapless=not settings.is_postgres)  # a sequence skips what was rolled back
+    tools = tool_services(services, Questions(database, mint, signal))
     return Center(
-        app=app,
+        build_app=lambda: _app(parts, services, tools, board, whole=whole),
         services=services,
+        tools=tools,
         engine=engine,
         runtimes=runtimes,
         link=link,
-        verify=verify,
-        door=mount(app, services, Questions(database, mint, signal), VERSION),
+        verify=Verify(database, gapless=not settings.is_postgres),  # a sequence skips what was rolled back
     )
 
 
@@ -170,14 +174,12 @@ def _cleaning(settings: Settings, link: Link, engine: Callable[[], Engine]) -> t
     return dedup.Cleaning(link.database).tick, retention.tick
 
 
-def _app(parts: Parts, services: Services, board: TaskSweep) -> FastAPI:
-    registry = CollectorRegistry()
-    registry.register(ProcessCollector(parts.engine.counts))
-    registry.register(TriggerCollector(parts.job_engine.counts))
-    registry.register(BoardCollector(lambda: board.depths))
-    app = build_app(services, clock=parts.clock, entropy=parts.entropy, version=VERSION, registry=registry)
-    open_door(app, services, parts, registry)
-    return app
+def _app(
+    parts: Parts, services: Services, tools: ToolServices, board: TaskSweep, *, whole: bool
+) -> "tuple[FastAPI, Door | None]":
+    from gnomon.wiring.http import build_http  # noqa: PLC0415 - half of a start, for those who answer HTTP
+
+    return build_http(parts, services, tools, board, version=VERSION, whole=whole)
 
 
 def _runtimes(settings: Settings, clock: Clock, pace: Pace) -> RuntimeTable:

@@ -1,9 +1,6 @@
-"""The tools of the Model Context Protocol over the same services as HTTP (UI-5)."""
-
-from fastapi import FastAPI
+"""What the tools of the Model Context Protocol stand on: the same services as HTTP (UI-5)."""
 
 from gnomon.edges.http.services import Services
-from gnomon.edges.mcp.door import Door
 from gnomon.edges.mcp.services import Services as ToolServices
 from gnomon.services.questions import Questions
 
@@ -22,10 +19,3 @@ def tool_services(services: Services, questions: Questions) -> ToolServices:
         overview=services.overview,
         questions=questions,
     )
-
-
-def mount(app: FastAPI, services: Services, questions: Questions, version: str) -> Door:
-    """Stand ``/mcp`` beside the routes of HTTP; whoever stops the application closes the door."""
-    door = Door(tool_services(services, questions), version=version)
-    app.router.routes.append(door.route)
-    return door

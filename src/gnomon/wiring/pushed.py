@@ -2,14 +2,7 @@
 
 from collections.abc import Callable
 
-from fastapi import FastAPI
-from prometheus_client import CollectorRegistry
-
-from gnomon.adapters.metrics import ConnectionCollector
 from gnomon.domain.agent import RoleRuntime
-from gnomon.edges.http import problems
-from gnomon.edges.http.services import Services
-from gnomon.edges.ws import connect
 from gnomon.ports.clock import Clock
 from gnomon.runtimes.role import RoleTargets
 from gnomon.runtimes.table import RuntimeTable
@@ -25,7 +18,7 @@ from gnomon.services.mint import Mint
 from gnomon.services.pushing import Pushing
 from gnomon.settings import Settings
 from gnomon.wiring.databases import Link
-from gnomon.wiring.parts import Parts, Pushed
+from gnomon.wiring.parts import Pushed
 
 
 def build_pushed(  # noqa: PLR0917 - the parts of a process, each of its own kind
@@ -73,23 +66,4 @@ def build_pushed(  # noqa: PLR0917 - the parts of a process, each of its own kin
             Errand("hear", heartbeats.tick, heartbeats.every),
         ),
         (sweep.tick,),
-    )
-
-
-def open_door(app: FastAPI, services: Services, parts: Parts, registry: CollectorRegistry) -> None:
-    """Let instances connect to the application, and say how many are."""
-    pushed = parts.pushed
-    registry.register(ConnectionCollector(pushed.connections.__len__))
-    app.state.connections = pushed.connections
-    app.router.routes.extend(
-        connect.routes(
-            api_keys=services.api_keys,
-            connections=pushed.connections,
-            instances=pushed.instances,
-            clock=parts.clock,
-            entropy=parts.entropy,
-            heartbeat_seconds=parts.settings.heartbeat_seconds,
-            heartbeat_timeout_seconds=parts.settings.heartbeat_timeout_seconds,
-            problem=problems.on_error,
-        )
     )

@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
+from typing import Any
 
 from gnomon.cadence import zone_data_version
 from gnomon.edges.http.services import Check, Readiness, Services
-from gnomon.edges.ws import frames
 from gnomon.runtimes.checks import check_runtime
 from gnomon.services.agents import Agents
 from gnomon.services.api_keys import ApiKeys
@@ -72,10 +72,17 @@ def build_services(parts: Parts, operator_token: str | None) -> Services:
         doctor=_doctor(parts),
         overview=Overview(database, settings.heartbeat_timeout_seconds),
         usage=Usage(database),
-        frames=frames.schema,
+        frames=_frames,
         settings=lambda: [asdict(entry) for entry in inventory(settings)],
         readiness=_readiness(parts),
     )
+
+
+def _frames() -> dict[str, Any]:
+    """The schema of the frames of ``/v1/connect``; they are loaded where instances connect, or where it is asked for."""
+    from gnomon.edges.ws import frames  # noqa: PLC0415
+
+    return frames.schema()
 
 
 def _tasks(parts: Parts) -> Tasks:

@@ -1,4 +1,4 @@
-"""Commands that ask nobody: preview, settings, version; help, exit codes, and how fast help is."""
+"""Commands that ask nobody: preview, settings, version; help, exit codes."""
 
 import json
 import subprocess
@@ -143,20 +143,6 @@ def test_a_wrong_setting_stops_every_start_in_readable_lines(tmp_path: Path, wor
         "  GNOMON_PROT: There is no such setting. Did you mean GNOMON_PORT?",
     ]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
-    """A CLI starts fast: what the help needs is typer, and none of the server's libraries."""
-    heavy = {"fastapi", "pydantic_settings", "uvicorn", "apsw", "httpx2", "pydantic_ai", "yaml", "structlog"}
-    code = (
-        "import sys\nfrom gnomon.cli.app import build\n"
-        "try: build()(['schedules', 'create', '--help'])\nexcept SystemExit: pass\n"
-        f"print(sorted({heavy!r} & set(sys.modules)), file=sys.stderr)"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True
-    )
-    assert found.stderr.strip() == "[]"
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import Body
 from gnomon.edges.http.paging import Paged
 from gnomon.edges.http.routing import described
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 from gnomon.edges.http.shapes import SLUG, LimitsShape, Listing, Written
 from gnomon.services.agents import SavedAgent
 from gnomon.services.dedup import Answer

@@ -13,56 +13,29 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from gnomon.domain.errors import GnomonError
-from gnomon.edges.http import (
-    agents,
-    apply,
-    calendars,
-    doctor,
-    documents,
-    health,
-    instances,
-    jobs,
-    keys,
-    overview,
-    previews,
-    problems,
-    records,
-    runs,
-    schedules,
-    sessions,
-    tasks,
-    teams,
-)
+from gnomon.edges.http import documents, health, problems
 from gnomon.edges.http.auth import Requires
 from gnomon.edges.http.exchange import Exchange, HttpFigures
+from gnomon.edges.http.nouns import Nouns, OnDemand
 from gnomon.edges.http.routing import hoisted, write_schemas
 from gnomon.edges.http.services import Services
 from gnomon.edges.http.shapes import Problem
 from gnomon.ports.clock import Clock, Entropy
 
-_NOUNS = (
-    agents,
-    teams,
-    schedules,
-    runs,
-    tasks,
-    jobs,
-    instances,
-    calendars,
-    keys,
-    sessions,
-    previews,
-    records,
-    doctor,
-    overview,
-    apply,
-)
-
 
 def build_app(
-    services: Services, *, clock: Clock, entropy: Entropy, version: str, registry: CollectorRegistry
+    services: Services,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    version: str,
+    registry: CollectorRegistry,
+    whole: bool = True,
 ) -> FastAPI:
-    """The application. Other edges add their routes to ``app.router.routes``; ``registry`` is what ``/metrics`` shows."""
+    """The application. Other edges add their routes to ``app.router.routes``; ``registry`` is what ``/metrics`` shows.
+
+    One that is not ``whole`` answers the same, and has the routes of a noun from the first request for them on.
+    """
     app = FastAPI(
         title="Gnomon",
         version=version,
@@ -72,12 +45,14 @@ def build_app(
         redirect_slashes=False,
     )
     app.state.services = services
-    _describe(app)
+    nouns = Nouns(app.router.routes)
+    _describe(app, nouns)
     app.state.methods_of = lambda scope: methods_of(app, scope)
-    routers = [noun.router for noun in _NOUNS]
-    routers.append(health.routes(services, version, registry))
-    routers.append(documents.routes(app.openapi))
-    for router in routers:
+    if whole:
+        nouns.bring_all()
+    else:
+        app.add_middleware(OnDemand, nouns=nouns)
+    for router in (health.routes(services, version, registry), documents.routes(app.openapi)):
         app.router.routes.extend(router.routes)
     app.add_exception_handler(GnomonError, problems.on_error)
     app.add_exception_handler(RequestValidationError, problems.on_validation)
@@ -101,12 +76,13 @@ def guard_of(route: APIRoute) -> Requires | None:
     return next((call for call in calls if isinstance(call, Requires)), None)
 
 
-def _describe(app: FastAPI) -> None:
+def _describe(app: FastAPI, nouns: Nouns) -> None:
     """Let ``app.openapi`` give the whole document: bodies, scopes, one shape of problem; made once."""
     made: dict[str, Any] = {}
 
     def openapi() -> dict[str, Any]:
         if not made:
+            nouns.bring_all()
             write_schemas()
             document = get_openapi(title=app.title, version=app.version, routes=app.router.routes)
             for route, operation in _operations(app, document):

@@ -12,7 +12,7 @@ from gnomon.edges.http.answers import Keyed, once_for, respond, send, shown
 from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import Body
 from gnomon.edges.http.routing import described
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 from gnomon.edges.http.shapes import Written
 from gnomon.services.apply import Outcome, Step
 from gnomon.services.dedup import Answer

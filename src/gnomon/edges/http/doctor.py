@@ -12,7 +12,7 @@ from gnomon.domain.scopes import Scope
 from gnomon.edges.http.answers import send, shown
 from gnomon.edges.http.auth import needs
 from gnomon.edges.http.routing import described
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 
 router = APIRouter(prefix="/v1/doctor", tags=["records"])
 

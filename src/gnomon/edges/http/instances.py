@@ -15,7 +15,7 @@ from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import OptionalBody
 from gnomon.edges.http.paging import Paged
 from gnomon.edges.http.routing import described
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 from gnomon.edges.http.shapes import SLUG, Listing, Written
 
 router = APIRouter(prefix="/v1", tags=["instances"])

@@ -21,7 +21,7 @@ from gnomon.edges.http.paging import Paged, number
 from gnomon.edges.http.routing import described
 from gnomon.edges.http.schedule_answers import slot_json
 from gnomon.edges.http.schedule_shapes import NextSlots
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 from gnomon.services.dedup import Answer
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])

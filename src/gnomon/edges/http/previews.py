@@ -15,7 +15,7 @@ from gnomon.edges.http.answers import send, shown
 from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import Body
 from gnomon.edges.http.routing import described
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 from gnomon.edges.http.shapes import CadenceShape, Written
 
 router = APIRouter(prefix="/v1/preview", tags=["preview"])

@@ -16,7 +16,7 @@ from gnomon.edges.http.answers import send, shown
 from gnomon.edges.http.auth import needs
 from gnomon.edges.http.paging import Paged
 from gnomon.edges.http.routing import described
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 from gnomon.edges.http.shapes import Listing
 
 router = APIRouter(prefix="/v1", tags=["records"])

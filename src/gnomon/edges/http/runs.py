@@ -28,7 +28,7 @@ from gnomon.edges.http.run_shapes import (
     run_detail_json,
     run_json,
 )
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 from gnomon.services.runs import COMPLETIONS, Streamed
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])

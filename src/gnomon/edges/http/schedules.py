@@ -51,7 +51,7 @@ from gnomon.edges.http.schedule_shapes import (
     ScheduleShape,
     ScheduleWrite,
 )
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
 Reader = Annotated[Caller, needs(Scope.SCHEDULES_READ)]

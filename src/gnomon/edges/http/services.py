@@ -1,11 +1,11 @@
-"""What the HTTP edge stands on: the services that its routes call, built by ``wiring`` and named here once."""
+"""What the HTTP edge stands on: the services that its routes call, built by ``wiring`` and named here once.
+
+Knows no web framework: a process that answers no HTTP has these services too. How a route comes by them, ``served`` knows.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-from fastapi import Depends
-from starlette.requests import Request
+from typing import Any
 
 from gnomon.services.agents import Agents
 from gnomon.services.api_keys import ApiKeys
@@ -71,12 +71,3 @@ class Services:
     frames: Callable[[], dict[str, Any]]
     settings: Callable[[], list[dict[str, Any]]]
     readiness: Readiness
-
-
-async def services_of(request: Request) -> Services:
-    """The services of the application that this request came to."""
-    found: Services = request.app.state.services
-    return found
-
-
-Served = Annotated[Services, Depends(services_of)]

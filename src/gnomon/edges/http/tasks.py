@@ -15,7 +15,7 @@ from gnomon.edges.http.auth import needs
 from gnomon.edges.http.bodies import Body, OptionalBody
 from gnomon.edges.http.paging import Paged
 from gnomon.edges.http.routing import described
-from gnomon.edges.http.services import Served
+from gnomon.edges.http.served import Served
 from gnomon.edges.http.task_shapes import (
     ClaimWrite,
     Grants,
