@@ -182,7 +182,10 @@ def _remote(url: str, key: str | None) -> Api:
     async def nothing() -> None:
         return
 
-    client = httpx2.AsyncClient(base_url=place, headers=headers, timeout=TIMEOUT)
+    # Certificates are read where there is one to judge; to read them takes as long as the answer of a server.
+    client = httpx2.AsyncClient(
+        base_url=place, headers=headers, timeout=TIMEOUT, verify=place.startswith("https://")
+    )
     return Api(asyncio.Runner(), client, nothing, place=place, local=False)
 
 
