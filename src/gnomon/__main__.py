@@ -1,5 +1,7 @@
 """The program: ``gnomon`` and ``python -m gnomon``."""
 
+import sys
+
 from gnomon.adapters.interpreter import spare_interpreter
 
 
@@ -8,7 +10,7 @@ def main() -> None:
     spare_interpreter()
     from gnomon.cli.app import build  # noqa: PLC0415 - after Python was told what is coming
 
-    build()(prog_name="gnomon")
+    build(*sys.argv[1:2])(prog_name="gnomon")
 
 
 if __name__ == "__main__":

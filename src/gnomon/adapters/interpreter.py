@@ -11,6 +11,7 @@ import gc
 import sys
 
 YOUNG, MIDDLE, OLD = 100_000, 10, 10
+COMMAND = 200_000  # more than a command makes
 SWITCH_SECONDS = 0.0005
 
 
@@ -20,7 +21,7 @@ def spare_interpreter() -> None:
     Nearly all that a command makes are modules, which live until it ends: each look at them finds nothing, and those that
     Python takes while it ends find what the machine takes back a moment later anyway.
     """
-    gc.set_threshold(YOUNG, MIDDLE, OLD)
+    gc.set_threshold(COMMAND, MIDDLE, OLD)
     atexit.register(gc.freeze)
 
 

@@ -1,38 +1,40 @@
 """The tree of commands. Only names and help texts are here, so that ``--help`` costs nothing but typer."""
 
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-
-from gnomon.cli import (
-    agents,
-    apply,
-    audit,
-    calendars,
-    crontab,
-    doctor,
-    instances,
-    jobs,
-    keys,
-    mcp,
-    preview,
-    runs,
-    schedules,
-    serving,
-    sessions,
-    settings,
-    tasks,
-    teams,
-    verify,
-    work,
-)
 
 RUN = "Run it"
 NOUNS = "What it works with"
 CODE = "As code"
 ASK = "Ask it"
 PANELS = (RUN, NOUNS, ASK, CODE)
+# module: its panel, and the commands that it registers
+PARTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "serving": (RUN, ("up", "serve", "worker", "migrate")),
+    "work": (RUN, ("work",)),
+    "mcp": (RUN, ("mcp",)),
+    "agents": (NOUNS, ("agents",)),
+    "teams": (NOUNS, ("teams",)),
+    "schedules": (NOUNS, ("schedules", "explain")),
+    "runs": (NOUNS, ("runs",)),
+    "tasks": (NOUNS, ("tasks",)),
+    "jobs": (NOUNS, ("jobs",)),
+    "sessions": (NOUNS, ("sessions",)),
+    "instances": (NOUNS, ("instances",)),
+    "calendars": (NOUNS, ("calendars",)),
+    "keys": (NOUNS, ("keys",)),
+    "apply": (CODE, ("apply", "export")),
+    "crontab": (CODE, ("import",)),
+    "preview": (ASK, ("preview",)),
+    "audit": (ASK, ("audit",)),
+    "verify": (ASK, ("verify",)),
+    "doctor": (ASK, ("doctor",)),
+    "settings": (ASK, ("settings", "version")),
+}
 
 
 class _InPanels(TyperGroup):
@@ -47,8 +49,11 @@ def _panel(command: Any) -> str:
     return str(command.rich_help_panel)
 
 
-def build() -> typer.Typer:
-    """The whole command line."""
+def build(first: str | None = None) -> typer.Typer:
+    """The whole command line; where its ``first`` word names a command, no more of it than that one needs.
+
+    To read the hundred others takes typer as long as the answer of a server.
+    """
     app = typer.Typer(
         name="gnomon",
         cls=_InPanels,
@@ -68,18 +73,9 @@ def build() -> typer.Typer:
     ) -> None:
         pass
 
-    serving.register(app, RUN)
-    work.register(app, RUN)
-    mcp.register(app, RUN)
-    for noun in (agents, teams, schedules, runs, tasks, jobs, sessions, instances, calendars, keys):
-        noun.register(app, NOUNS)
-    apply.register(app, CODE)
-    crontab.register(app, CODE)
-    preview.register(app, ASK)
-    audit.register(app, ASK)
-    verify.register(app, ASK)
-    doctor.register(app, ASK)
-    settings.register(app, ASK)
+    asked = [part for part, (_, names) in PARTS.items() if first in names] or list(PARTS)
+    for part in asked:
+        import_module(f"gnomon.cli.{part}").register(app, PARTS[part][0])
     return app
 
 

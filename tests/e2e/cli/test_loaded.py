@@ -21,6 +21,7 @@ main()
 SERVING = {"uvicorn", "uvloop", "mcp", "mcp_types", "gnomon.edges.server", "gnomon.edges.ws.connect"}
 WORKING = {"httpcore2", "pydantic_ai", "gnomon.runtimes.http"}
 WEB = {"fastapi", "starlette", "prometheus_client", "gnomon.edges.http.app"}
+OTHER_COMMANDS = {"gnomon.cli.work", "gnomon.cli.serving", "gnomon.cli.tasks", "gnomon.cli.apply"}
 OTHER_DATABASE = {"asyncpg", "gnomon.stores.postgres.database"}
 
 
@@ -71,6 +72,7 @@ def test_a_command_loads_the_noun_that_it_asks_for(
     """ADR 0017: it is the same application, and what nobody asks it for is not made."""
     modules, _ = loaded(*words, cwd=place)
     assert nouns(modules) == ({noun} if noun else set())
+    assert modules & OTHER_COMMANDS == set()
     assert modules & (SERVING | WORKING | OTHER_DATABASE) == set()
 
 
