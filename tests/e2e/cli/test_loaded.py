@@ -84,7 +84,7 @@ def test_what_answers_no_http_makes_no_application(place: Path) -> None:
 def test_the_end_of_a_command_is_no_time_to_tidy_up(place: Path) -> None:
     """Python would look four times through all that was imported, which takes longer than the command's own work."""
     _, left_alone = loaded("schedules", "list", cwd=place)
-    assert left_alone > 100_000
+    assert left_alone > 10_000
 
 
 def test_a_server_has_everything_from_its_start() -> None:
