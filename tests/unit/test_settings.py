@@ -110,6 +110,16 @@ def test_a_number_that_is_none_or_out_of_range_is_refused(
     assert set(faults()) == {"GNOMON_TICK_SECONDS"}
 
 
+def test_a_switch_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OPS-5: ``history_days = true`` would keep one day."""
+    Path("gnomon.toml").write_text("history_days = true\ntick_seconds = true\ndispatch = true\n")
+    monkeypatch.setenv("GNOMON_PRODUCTION", "0")
+    assert faults() == {
+        "gnomon.toml: history_days": "True can't be used: it must be a whole number from 1 to 3,650.",
+        "gnomon.toml: tick_seconds": "True can't be used: it must be a number from 0.05 to 30.",
+    }
+
+
 def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GNOMON_PORT", "")
     assert load().port == 8420
