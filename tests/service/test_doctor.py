@@ -81,7 +81,7 @@ async def test_a_house_in_order_has_no_findings(practice: Practice) -> None:
 @pytest.mark.parametrize(
     ("policies", "says"),
     [
-        ({}, "a person can, with gnomon schedules run"),
+        ({}, "a person can, with `gnomon schedules run`"),
         ({"on_lost": "resume"}, "on_lost: resume"),
         ({"max_attempts": 3}, "tried up to 3 times"),
         ({"overlap": "allow"}, "overlap: allow"),
@@ -216,6 +216,11 @@ async def test_a_schedule_that_fails_is_told_from_half_of_its_limit_on(practice:
     assert (finding.kind, finding.where.id) == (Kind.FAILING, "sch_3")
     assert "failed 3 times in a row; after 5" in finding.what
     assert "no route" in finding.what
+
+
+async def test_one_failure_is_told_as_one(practice: Practice) -> None:
+    await add_schedule(practice.database, failure_streak=1, failure_limit=2, last_error="no", **KEYED)
+    assert "It failed once; after 2 it will stand still." in (await practice.only()).what
 
 
 async def test_what_stands_still_is_told_with_the_way_on(practice: Practice) -> None:

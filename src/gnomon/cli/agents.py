@@ -58,9 +58,12 @@ def create(
     pairs: Set = None,
     idempotency_key: OnceKey = None,
 ) -> None:
-    """Make an agent.
+    r"""Make an agent.
 
-    For example: gnomon agents create --slug digest --command 'python3 digest.py'
+    For example:
+
+    gnomon agents create --slug digest \
+      --command 'python3 digest.py'
     """
     from gnomon.cli.documents import written
 

@@ -29,7 +29,9 @@ def crontab(
 
     The crontab itself stays as it is: take the lines out of it once you are content.
 
-    For example: crontab -l | gnomon import crontab - --dry-run
+    For example:
+
+    crontab -l | gnomon import crontab - --dry-run
     """
     from getpass import getuser
     from pathlib import Path

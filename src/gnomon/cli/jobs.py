@@ -86,10 +86,13 @@ def create(
     pairs: Set = None,
     idempotency_key: OnceKey = None,
 ) -> None:
-    """Make a job.
+    r"""Make a job.
 
-    For example: gnomon jobs create --slug digest --role pm
-    --cadence '0 9 * * 1-5' --zone Europe/Berlin --dedup-key '{{job}}-{{date}}'
+    For example:
+
+    gnomon jobs create --slug digest --role pm \
+      --cadence '0 9 * * 1-5' --zone Europe/Berlin \
+      --dedup-key '{{job}}-{{date}}'
     """
     body = _written(
         file,

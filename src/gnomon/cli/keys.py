@@ -45,7 +45,9 @@ def create(
 ) -> None:
     """Make a key; its text is printed here and never again.
 
-    For example: gnomon keys create --scope '*' --json
+    For example:
+
+    gnomon keys create --scope '*' --json
     """
     from gnomon.cli.preview import instant
 

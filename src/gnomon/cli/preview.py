@@ -43,7 +43,9 @@ def preview(
 ) -> None:
     """Show the next slots of a cadence.
 
-    For example: gnomon preview '0 9 * * 1-5' --zone Europe/Berlin
+    For example:
+
+    gnomon preview '0 9 * * 1-5' --zone Europe/Berlin
     """
     from gnomon.adapters.clock import SystemClock
     from gnomon.cadence import Cadence, CadenceError

@@ -99,10 +99,13 @@ def create(
     pairs: Set = None,
     idempotency_key: OnceKey = None,
 ) -> None:
-    """Make a schedule.
+    r"""Make a schedule.
 
-    For example: gnomon schedules create --name Digest --agent digest
-    --cadence '0 9 * * 1-5' --zone Europe/Berlin --query 'Sum up {{date}}'
+    For example:
+
+    gnomon schedules create --name Digest --agent digest \
+      --cadence '0 9 * * 1-5' --zone Europe/Berlin \
+      --query 'Sum up {{date}}'
     """
     body = _written(
         file,

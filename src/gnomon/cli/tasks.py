@@ -76,9 +76,12 @@ def create(
     pairs: Set = None,
     idempotency_key: OnceKey = None,
 ) -> None:
-    """Put a task on the board.
+    r"""Put a task on the board.
 
-    For example: gnomon tasks create --role pm --title 'Look at the new issues'
+    For example:
+
+    gnomon tasks create --role pm \
+      --title 'Look at the new issues'
     """
     from gnomon.cli.documents import written
 
@@ -157,7 +160,9 @@ def claim(
 ) -> None:
     """Take tasks to work on; they are yours until they expire, or you renew or report them.
 
-    For example: gnomon tasks claim --role pm --instance pm-1
+    For example:
+
+    gnomon tasks claim --role pm --instance pm-1
     """
     asked: dict[str, Any] = {"role": role, "instance": instance, "limit": limit}
     asked |= {

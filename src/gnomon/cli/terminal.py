@@ -17,7 +17,8 @@ from typing import Any, TextIO
 
 # Only where it is a word of its own: within a dedup key it is a part of a name, which somebody may copy.
 INSTANT = re.compile(r"(?<![\w/:.=@-])(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z(?![\w/:=@-])")
-SHOWN_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)")
+# What is one word where a line is broken: an instant, and a command that somebody may copy.
+UNBROKEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|`gnomon [^`]+`")
 GAP = 2
 COLOURS = {"red": 31, "green": 32, "yellow": 33}
 READABLE = 20
@@ -174,14 +175,14 @@ def to_the_minute(instant: str | None) -> str | None:
 def hung(text: str, width: int) -> list[str]:
     """A ``name: value`` line broken between words at ``width``, the rest under its value; what is one word stays so.
 
-    An instant is one word.
+    An instant is one word, and so is a command between backticks: it stands on a line of its own where it is longer.
     """
     if len(text) <= width:
         return [text]
     label = re.match(r"\s*(?:- )?(?:\w+: +)?", text)
     indent = min(label.end() if label else 0, width // 3)
     broken = textwrap.wrap(
-        SHOWN_INSTANT.sub("\\1\0\\2", text),
+        UNBROKEN.sub(lambda found: found[0].replace(" ", "\0"), text),
         width,
         subsequent_indent=" " * indent,
         break_long_words=False,

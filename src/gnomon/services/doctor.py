@@ -143,7 +143,7 @@ def _key_ends(row: Row) -> Finding:
         Kind.KEY_ENDS,
         Where("key", row["id"], row["name"]),
         f"The API key {row['name']!r} ends at {ends}; what uses it is refused from then on.",
-        f"Make another in time, or let it live on: gnomon keys patch {row['id']}.",
+        f"Make another in time, or let it live on: `gnomon keys patch {row['id']}`.",
     )
 
 

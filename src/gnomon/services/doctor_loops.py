@@ -52,7 +52,7 @@ def judge(loop: Loop, row: Row, sight: Sight) -> Iterator[Finding]:
             Kind.RULE_UNREADABLE,
             where(loop, row),
             f"Its rule can't be read: {type(error).__name__}.",
-            "Run gnomon verify, and give it a cadence that can be read.",
+            "Run `gnomon verify`, and give it a cadence that can be read.",
         )
         return
     if shared is not None:
@@ -74,12 +74,14 @@ def _without_key(row: Row, sight: Sight, *, repeats: bool) -> Iterator[Finding]:
         reasons.append("runs may work side by side (overlap: allow)")
     if not reasons and not repeats:
         return
-    why = "; ".join(reasons) or "nothing repeats a run by itself, but a person can, with gnomon schedules run"
+    why = (
+        "; ".join(reasons) or "nothing repeats a run by itself, but a person can, with `gnomon schedules run`"
+    )
     yield Finding(
         Kind.NO_DEDUP_KEY,
         where(Loop.SCHEDULE, row),
         f"It declares no dedup key, and its work could be done twice: {why}.",
-        f"Name what a slot makes, as with gnomon schedules patch {row['id']} --dedup-key '{_example(row, sight)}', and let "
+        f"Name what a slot makes, as with `gnomon schedules patch {row['id']} --dedup-key '{_example(row, sight)}'`, and let "
         "the target look for that name before it makes it.",
     )
 
@@ -142,7 +144,7 @@ def _standing(loop: Loop, row: Row, now: int) -> Iterator[Finding]:
             Kind.SLOT_OVERDUE,
             at,
             f"Its slot {rfc3339(from_micros(row['next_fire_at']))} came due {late:,} seconds ago, and nobody has taken it.",
-            "Start a process that dispatches: gnomon up, or gnomon serve with GNOMON_DISPATCH on.",
+            "Start a process that dispatches: `gnomon up`, or `gnomon serve` with GNOMON_DISPATCH on.",
         )
     if loop is Loop.JOB:
         if row["error"] is not None:
@@ -150,10 +152,14 @@ def _standing(loop: Loop, row: Row, now: int) -> Iterator[Finding]:
                 Kind.SET_ASIDE,
                 at,
                 f"It was set aside: {row['error']}.",
-                f"Give it another cadence and enable it: gnomon jobs patch {row['slug']}.",
+                f"Give it another cadence and enable it: `gnomon jobs patch {row['slug']}`.",
             )
         return
     yield from _status(row, at, now)
+
+
+def _times(streak: int) -> str:
+    return "once" if streak == 1 else f"{streak} times in a row"
 
 
 def _status(row: Row, at: Where, now: int) -> Iterator[Finding]:
@@ -162,15 +168,15 @@ def _status(row: Row, at: Where, now: int) -> Iterator[Finding]:
             Kind.SET_ASIDE,
             at,
             f"It stands still: {row['status_reason'] or 'it failed'}. The last error was: {row['last_error'] or 'none'}",
-            f"Mend what fails, then gnomon schedules resume {row['id']}.",
+            f"Mend what fails, then `gnomon schedules resume {row['id']}`.",
         )
     elif row["failure_streak"] and 2 * row["failure_streak"] >= row["failure_limit"]:
         yield Finding(
             Kind.FAILING,
             at,
-            f"It failed {row['failure_streak']} times in a row; after {row['failure_limit']} it will stand still. The last "
+            f"It failed {_times(row['failure_streak'])}; after {row['failure_limit']} it will stand still. The last "
             f"error was: {row['last_error'] or 'none'}",
-            f"Look at its runs: gnomon schedules runs {row['id']}.",
+            f"Look at its runs: `gnomon schedules runs {row['id']}`.",
         )
     until = row["status_until"]
     if (
@@ -182,5 +188,5 @@ def _status(row: Row, at: Where, now: int) -> Iterator[Finding]:
             Kind.PAUSE_OVERDUE,
             at,
             f"It was paused until {rfc3339(from_micros(until))}, and is paused still.",
-            f"Start a process that sweeps (gnomon up), or gnomon schedules resume {row['id']}.",
+            f"Start a process that sweeps (`gnomon up`), or `gnomon schedules resume {row['id']}`.",
         )

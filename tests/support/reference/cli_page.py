@@ -43,11 +43,17 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _described(command: Any) -> list[str]:
-    lines = [str(command.help)]
+    lines = [_with_example(str(command.help))]
     rows = [row for row in (_row(each) for each in command.params) if row is not None]
     if rows:
         lines += ["", *table(("argument or option", "meaning"), rows)]
     return lines
+
+
+def _with_example(text: str) -> str:
+    """The help with its example as a block: a line that ends with a backslash goes on in the next."""
+    before, said, example = text.partition("For example:\n\n")
+    return f"{before}{said}```text\n{example.strip()}\n```" if said else text
 
 
 def _row(parameter: Any) -> tuple[str, str] | None:

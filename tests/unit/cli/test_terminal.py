@@ -73,6 +73,16 @@ def test_a_sentence_is_not_broken_within_an_instant() -> None:
     assert hung(text, 30) == ["Its first slot:", "2026-11-30 09:00:00Z."]
 
 
+def test_a_command_that_is_to_be_copied_is_not_broken() -> None:
+    command = "`gnomon schedules patch sch_01hf2k00000000000000 --dedup-key 'report-{{date}}'`"
+    text = f"  Name what a slot makes, as with {command}, and let the target look."
+    assert hung(text, 40) == [
+        "  Name what a slot makes, as with",
+        f"  {command},",
+        "  and let the target look.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
