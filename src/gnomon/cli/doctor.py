@@ -31,7 +31,7 @@ def doctor(
 
 def _without(found: dict[str, Any], ignored: set[str]) -> dict[str, Any]:
     if unknown := sorted(ignored - {kind.value for kind in Kind}):
-        raise Usage(f"{', '.join(unknown)} is no kind of finding. There are {', '.join(Kind)}.")
+        raise Usage(f"{', '.join(unknown)}: there is no such kind of finding. There are {', '.join(Kind)}.")
     counts = {kind: count for kind, count in found["counts"].items() if kind not in ignored}
     items = [item for item in found["items"] if item["finding"] not in ignored]
     return {"healthy": not counts, "counts": counts, "items": items}

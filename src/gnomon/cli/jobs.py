@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Talk, Usage, asking
+from gnomon.cli.counting import counted
 from gnomon.cli.nouns import (
     NO_MATCH,
     Cursor,
@@ -43,7 +44,7 @@ TRIGGERS = (
     Column("reason", "reason"),
     Column("instance", "instance_id"),
     Column("pushes", "pushes"),
-    Column("together", lambda one: one["coalesced"] and f"{one['coalesced']['count']} slots"),
+    Column("together", lambda one: one["coalesced"] and counted(one["coalesced"]["count"], "slot")),
     Column("note", "note", cut=True),
     Column("id", "id"),
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnomon.cli.command import Failed, Usage, local
+from gnomon.cli.counting import counted
 from gnomon.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ async def _serve_on(
 
     async def drain() -> None:
         out.note(
-            f"Stopping; runs in flight get {settings.shutdown_grace_seconds:g} seconds. Ctrl-C once more ends it."
+            f"Stopping; runs in flight get {counted(settings.shutdown_grace_seconds, 'second')}. Ctrl-C once more ends it."
         )
         await center.drain()
 
@@ -251,7 +252,7 @@ def _announce(
             out.line(f"    export GNOMON_DATABASE_URL={shlex.quote(named)}")
         out.line(f"    {program} preview '0 9 * * 1-5' --zone Europe/Berlin")
         out.line(f"    {program} schedules list")
-        out.line(f"Ctrl-C stops it; runs in flight get {settings.shutdown_grace_seconds:g} seconds.")
+        out.line(f"Ctrl-C stops it; runs in flight get {counted(settings.shutdown_grace_seconds, 'second')}.")
 
 
 def _program() -> str:

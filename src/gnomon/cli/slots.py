@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from gnomon.cli.command import Talk, asking
+from gnomon.cli.counting import counted
 from gnomon.cli.nouns import Cursor, Limit, Noun
 from gnomon.cli.preview import COLUMNS as SLOT_COLUMNS
 from gnomon.cli.preview import instant
@@ -19,7 +20,7 @@ OCCURRENCES = (
     Column("what", "disposition"),
     Column("reason", "reason"),
     Column("run", "run_id"),
-    Column("together", lambda one: one["coalesced"] and f"{one['coalesced']['count']} slots"),
+    Column("together", lambda one: one["coalesced"] and counted(one["coalesced"]["count"], "slot")),
     Column("local time", lambda one: (one.get("local_time") or "").replace("T", " ")),
 )
 REVISIONS = (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnomon.cli.command import Exit, Failed, local
+from gnomon.cli.counting import counted
 from gnomon.cli.terminal import Terminal
 from gnomon.domain.breach import TOLD, Breach
 
@@ -49,20 +50,20 @@ class _Report:
             return
         for name, count in self._found.items():
             if count > self._limit:
+                rest = count - self._limit
                 self._out.note(
-                    f"There are {count - self._limit:,} more of {name}: --limit {count} names all."
+                    f"There {'is' if rest == 1 else 'are'} {rest:,} more of {name}: --limit {count} names all."
                 )
         for sentence in verified.left_out:
             self._out.note(sentence)
-        tables = ", ".join(
-            f"{count:,} {name.replace('_', ' ')}" for name, count in verified.rows.items() if count
-        )
+        tables = ", ".join(counted(count, *_called(name)) for name, count in verified.rows.items() if count)
         if verified.is_clean:
             told = f"Clean: {len(TOLD)} invariants hold over {tables or 'an empty database'}."
         else:
             total, broken = sum(verified.breaches.values()), sum(map(bool, verified.breaches.values()))
-            breaches = f"{total:,} {'breach' if total == 1 else 'breaches'}"
-            told = f"{breaches} of {broken} of {len(TOLD)} invariants over {tables}."
+            told = (
+                f"{counted(total, 'breach', 'breaches')} of {broken} of {len(TOLD)} invariants over {tables}."
+            )
         self._out.sentence(told)
 
     def _document(self, verified: "Verified") -> dict[str, Any]:
@@ -81,6 +82,14 @@ class _Report:
             "breaches": self.named,
             "left_out": list(verified.left_out),
         }
+
+
+def _called(table: str) -> tuple[str, str]:
+    """One row of a table and several, as people call them."""
+    if table == "audit":
+        return "audit entry", "audit entries"
+    many = table.replace("_", " ").replace("api", "API")
+    return many.removesuffix("s"), many
 
 
 def verify(

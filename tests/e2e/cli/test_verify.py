@@ -25,6 +25,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_what_was_judged_is_told_in_words(tmp_path: Path) -> None:
+    gnomon("migrate", cwd=tmp_path)
+    assert gnomon("keys", "create", "--scope", "*", cwd=tmp_path).returncode == 0
+    assert gnomon("verify", cwd=tmp_path).stdout.rstrip().endswith(" hold over 1 API key, 1 audit entry.")
+
+
 def damage(folder: Path, statement: str) -> None:
     connection = apsw.Connection(str(folder / "gnomon.db"))
     connection.execute(statement)
@@ -36,6 +42,7 @@ def test_a_clean_database_is_said_to_be_and_what_was_judged(folder: Path) -> Non
     told = gnomon("verify", cwd=folder)
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout.startswith(f"Clean: {len(Invariant)} invariants hold over 3 schedules")
+    assert told.stdout.rstrip().endswith(" audit entries.")
     answer = json.loads(gnomon("verify", "--json", cwd=folder).stdout)
     assert (answer["clean"], answer["breaches"], answer["left_out"]) == (True, [], [])
     assert answer["rows"]["schedules"] == 3
@@ -50,7 +57,7 @@ def test_a_breach_is_named_with_its_rows_and_the_rest_is_counted(folder: Path) -
     assert told.stdout.count("lock_without_run (RUN-3, A11)\n") == 2
     assert "    schedules sch_" in told.stdout
     assert f"3 breaches of 1 of {len(Invariant)} invariants over 3 schedules" in told.stdout
-    assert "There are 1 more of lock_without_run: --limit 3 names all." in told.stderr
+    assert "There is 1 more of lock_without_run: --limit 3 names all." in told.stderr
     answer = json.loads(gnomon("verify", "--json", cwd=folder).stdout)
     assert not answer["clean"]
     breach = answer["breaches"][0]
