@@ -171,7 +171,7 @@ def place_of(url: str) -> str:
     """
     place = url.rstrip("/").removesuffix("/v1")
     if not place.startswith(("http://", "https://")):
-        raise Failed(f"{url!r} is no address of a server. Write it as http://127.0.0.1:8420.", Exit.USAGE)
+        raise Failed(f'"{url}" is no address of a server. Write it as http://127.0.0.1:8420.', Exit.USAGE)
     return place
 
 

@@ -65,7 +65,7 @@ def _zone(given: str | None) -> str:
             raise Usage("This machine doesn't say which zone its clock shows: name it with --zone.")
         return found
     if given not in zone_names():
-        raise Usage(f"{given!r} is no IANA zone such as Europe/Berlin.")
+        raise Usage(f'"{given}" is no IANA zone such as Europe/Berlin.')
     return given
 
 

@@ -69,12 +69,12 @@ def schedule_called(talk: Talk, ref: str) -> str:
         return ref
     found = talk.api.get("/schedules", {"name": ref, "limit": MOST_NAMESAKES})["items"]
     if not found:
-        raise Failed({"detail": f"There is no schedule {ref!r}.", "code": "not_found"})
+        raise Failed({"detail": f'There is no schedule "{ref}".', "code": "not_found"})
     if len(found) > 1:
         ids = [schedule["id"] for schedule in found]
         raise Failed(
             {
-                "detail": f"Several schedules are called {ref!r}: {', '.join(ids)}. Say which by its id.",
+                "detail": f'Several schedules are called "{ref}": {", ".join(ids)}. Say which by its id.',
                 "code": "ambiguous_name",
                 "schedules": ids,
             }

@@ -117,7 +117,7 @@ def instant(text: str, option: str) -> datetime:
         return read_instant(text.strip().replace(" ", "T", 1))
     except ValueError as error:
         raise Usage(
-            f"{option}: {text!r} is no instant. Write it with its offset, as 2026-11-29T12:00:00Z or "
+            f'{option}: "{text}" is no instant. Write it with its offset, as 2026-11-29T12:00:00Z or '
             "2026-11-29T13:00:00+01:00."
         ) from error
 

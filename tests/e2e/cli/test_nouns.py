@@ -178,7 +178,7 @@ def test_a_schedule_is_called_by_its_name_too(shell: Shell) -> None:
         "schedules", "patch", "The daily call", "--cadence", "0 7 * * *", "--query", "now {{date}}"
     )
     assert (changed["cadence"]["cron"], changed["query"]) == ("0 7 * * *", "now {{date}}")
-    assert "There is no schedule 'Nobody'." in shell.refused("schedules", "run", "Nobody")
+    assert 'There is no schedule "Nobody".' in shell.refused("schedules", "run", "Nobody")
     second = schedule(shell, "The daily call", "called")["id"]
     told = shell.refused("schedules", "pause", "The daily call")
     assert ref in told
