@@ -20,7 +20,6 @@ LONGER_FUNCTIONS: dict[str, tuple[int, str]] = {
         50,
         "a list: the parts of the program, each built once, top to bottom",
     ),
-    "cli/slots.py:register_slots": (50, "declares three commands, whose bodies it holds"),
 }
 MODULES = list(modules())
 

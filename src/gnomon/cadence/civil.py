@@ -85,12 +85,16 @@ class Zone:
 
     def repeats(self, wall: int) -> bool:
         """Tell whether the clock shows this wall time twice."""
+        return len(self.readings(wall)) > 1
+
+    def readings(self, wall: int) -> list[int]:
+        """Give every instant at which the clock shows this wall time, in order; none inside a gap."""
         shown = {
             wall - window.offset
             for window in self.windows(wall - REACH, wall + REACH)
             if window.start <= wall - window.offset < window.end
         }
-        return len(shown) > 1
+        return sorted(shown)
 
     def _offset(self, second: int) -> int:
         # Two days inside the range of datetime, so that the local side of the conversion can't leave it.

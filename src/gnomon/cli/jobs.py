@@ -23,6 +23,7 @@ from gnomon.cli.nouns import (
 )
 from gnomon.cli.preview import COLUMNS as SLOT_COLUMNS
 from gnomon.cli.terminal import Column, shown, to_the_minute
+from gnomon.cli.wallclock import with_local
 
 NOUN = Noun(
     "jobs",
@@ -56,7 +57,11 @@ When = Annotated[
         "--cadence", help="When: JSON, @FILE, a cron line, or an RRULE. `gnomon preview` tries one."
     ),
 ]
-Zone = Annotated[str | None, typer.Option("--zone", help="The zone of its wall clock.")]
+At = Annotated[
+    str | None,
+    typer.Option("--at", help="When, for one slot alone: 2027-01-05T09:00, by the wall clock of --zone."),
+]
+Zone = Annotated[str | None, typer.Option("--zone", help="The zone of its wall clock.", show_default="UTC")]
 Payload = Annotated[
     str | None, typer.Option("--payload", help="What the instance gets with each slot: JSON.")
 ]
@@ -77,6 +82,7 @@ def create(
     name: Name = None,
     role: Role = None,
     cadence: When = None,
+    at: At = None,
     zone: Zone = None,
     payload: Payload = None,
     dedup_key: DedupKey = None,
@@ -98,7 +104,7 @@ def create(
     body = _written(
         file,
         pairs,
-        (cadence, zone),
+        (cadence, at, zone),
         payload,
         slug=slug,
         name=name,
@@ -108,9 +114,7 @@ def create(
         enabled=False if disabled else None,
     )
     made = talk.api.post("/jobs", body, headers=once(idempotency_key))
-    talk.out.done(f"Made job {named(made)}.", made)
-    if made.get("next_fire_at"):
-        talk.out.line(f"Its first slot: {shown(made['next_fire_at'])}.")
+    _told(talk, made, "Made", "first")
 
 
 def list_jobs(
@@ -134,6 +138,7 @@ def edit(
     name: Name = None,
     role: Role = None,
     cadence: When = None,
+    at: At = None,
     zone: Zone = None,
     payload: Payload = None,
     dedup_key: DedupKey = None,
@@ -142,12 +147,12 @@ def edit(
 ) -> None:
     """Change fields of one job; what is not named stays.
 
-    A cadence is changed as a whole: --zone goes with --cadence. So is a payload.
+    A cadence is changed as a whole: --zone goes with --cadence or --at. So is a payload.
     """
     body = _written(
         file,
         pairs,
-        (cadence, zone),
+        (cadence, at, zone),
         payload,
         name=name,
         role=role,
@@ -192,16 +197,16 @@ def next_slots(
     talk.out.listing(answer, SLOT_COLUMNS, empty="No slot is to come.")
 
 
-def _told(talk: Talk, job: dict[str, Any], done: str) -> None:
+def _told(talk: Talk, job: dict[str, Any], done: str, which: str = "next") -> None:
     talk.out.done(f"{done} job {named(job)}.", job)
-    if job.get("next_fire_at"):
-        talk.out.line(f"Its next slot: {shown(job['next_fire_at'])}.")
+    if job.get("next_fire_at") and not talk.out.as_json:
+        talk.out.sentence(f"Its {which} slot: {shown(with_local(job['next_fire_at'], job['cadence']))}.")
 
 
 def _written(
     file: str | None,
     pairs: list[str] | None,
-    when: tuple[str | None, str | None],
+    when: tuple[str | None, str | None, str | None],
     payload: str | None,
     **fields: Any,
 ) -> dict[str, Any]:
@@ -209,19 +214,14 @@ def _written(
     import json
 
     from gnomon.cli.documents import written
-    from gnomon.cli.preview import read_cadence
+    from gnomon.cli.preview import cadence_of
 
-    cadence, zone = when
-    if cadence is None and zone is not None:
-        raise Usage("--zone goes with --cadence.")
     if payload is not None:
         try:
             fields["payload"] = json.loads(payload)
         except ValueError as error:
             raise Usage(f"--payload has to be JSON: {error}.") from error
-    return written(
-        file, pairs or [], cadence=None if cadence is None else read_cadence(cadence, zone), **fields
-    )
+    return written(file, pairs or [], cadence=cadence_of(*when), **fields)
 
 
 def register(app: typer.Typer, panel: str) -> None:

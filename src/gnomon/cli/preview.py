@@ -76,6 +76,25 @@ def preview(
             out.sentence(f"{slot.local_time.replace('T', ' ')}: {slot.note}.")
 
 
+def cadence_of(rule: str | None, at: str | None, zone: str | None) -> Mapping[str, Any] | None:
+    """What ``--cadence``, ``--at`` and ``--zone`` say of when; ``None`` where they say nothing.
+
+    Raises:
+        Usage: they contradict each other, or can't be read.
+    """
+    from gnomon.cli.wallclock import once
+
+    if rule is not None and at is not None:
+        raise Usage("--at is one slot and --cadence a rule: name one of them.")
+    if at is not None:
+        return once(at, zone)
+    if rule is not None:
+        return read_cadence(rule, zone)
+    if zone is not None:
+        raise Usage("--zone goes with --cadence or --at.")
+    return None
+
+
 def read_cadence(text: str, zone: str | None = None) -> Mapping[str, Any]:
     """What somebody typed as a cadence: JSON, ``@file``, a cron line, one of cron's nicknames or an RRULE."""
     from gnomon.domain.crontab import NICKNAMES
@@ -106,10 +125,10 @@ def read_text(text: str) -> str:
         raise Usage(f"{text[1:]} can't be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
-def instant(text: str, option: str) -> datetime:
+def instant(text: str, option: str, otherwise: str = "") -> datetime:
     """An instant as somebody typed it, read as the API reads it: RFC 3339, with its offset.
 
-    A space may stand for the T, as it does in what is printed here.
+    A space may stand for the T, as it does in what is printed here. ``otherwise`` tells of another form that would do.
     """
     from gnomon.domain.form import read_instant
 
@@ -118,7 +137,7 @@ def instant(text: str, option: str) -> datetime:
     except ValueError as error:
         raise Usage(
             f'{option}: "{text}" is no instant. Write it with its offset, as 2026-11-29T12:00:00Z or '
-            "2026-11-29T13:00:00+01:00."
+            f"2026-11-29T13:00:00+01:00{otherwise}."
         ) from error
 
 

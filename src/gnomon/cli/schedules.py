@@ -1,5 +1,6 @@
 """``gnomon schedules``: make, change, pause, resume, and run by hand. Looking at their slots is in ``slots``."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -21,8 +22,9 @@ from gnomon.cli.nouns import (
     once,
 )
 from gnomon.cli.runs import wait_for
-from gnomon.cli.slots import Called, register_slots
+from gnomon.cli.slots import Called, register_slots, when
 from gnomon.cli.terminal import Column, shown, to_the_minute
+from gnomon.cli.wallclock import moved, with_local
 
 NOUN = Noun(
     "schedules",
@@ -68,7 +70,11 @@ When = Annotated[
         "--cadence", help="When: JSON, @FILE, a cron line, or an RRULE. `gnomon preview` tries one."
     ),
 ]
-Zone = Annotated[str | None, typer.Option("--zone", help="The zone of its wall clock.")]
+At = Annotated[
+    str | None,
+    typer.Option("--at", help="When, for one slot alone: 2027-01-05T09:00, by the wall clock of --zone."),
+]
+Zone = Annotated[str | None, typer.Option("--zone", help="The zone of its wall clock.", show_default="UTC")]
 Query = Annotated[
     str | None, typer.Option("--query", help="What to ask; {{date}} and {{now}} are the slot's.")
 ]
@@ -91,6 +97,7 @@ def create(
     agent: Agent = None,
     team: Team = None,
     cadence: When = None,
+    at: At = None,
     zone: Zone = None,
     query: Query = None,
     overlap: Overlap = None,
@@ -111,7 +118,7 @@ def create(
         file,
         pairs,
         (agent, team),
-        (cadence, zone),
+        (cadence, at, zone),
         name=name,
         query=query,
         overlap=overlap,
@@ -120,7 +127,7 @@ def create(
     )
     made = talk.api.post("/schedules", body, headers=once(idempotency_key))
     talk.out.done(f"Made schedule {named(made)}.", made)
-    talk.out.line(f"Its first slot: {shown(made.get('next_fire_at'))}.")
+    _tell_slot(talk, made, "first")
 
 
 def patch(
@@ -132,6 +139,7 @@ def patch(
     agent: Agent = None,
     team: Team = None,
     cadence: When = None,
+    at: At = None,
     zone: Zone = None,
     query: Query = None,
     overlap: Overlap = None,
@@ -141,13 +149,13 @@ def patch(
 ) -> None:
     """Change fields of one schedule; what is not named stays.
 
-    A cadence is changed as a whole: --zone goes with --cadence.
+    A cadence is changed as a whole: --zone goes with --cadence or --at.
     """
     body = _written(
         file,
         pairs,
         (agent, team),
-        (cadence, zone),
+        (cadence, at, zone),
         name=name,
         query=query,
         overlap=overlap,
@@ -156,30 +164,35 @@ def patch(
     )
     changed = talk.api.patch(NOUN.named(talk, ref), body)
     talk.out.done(f"Changed schedule {named(changed)}.", changed)
-    talk.out.line(f"Its next slot: {shown(changed.get('next_fire_at'))}.")
+    _tell_slot(talk, changed, "next")
+
+
+def _tell_slot(talk: Talk, schedule: Mapping[str, Any], which: str) -> None:
+    """The slot that is to come, also by the schedule's own clock, and what a clock change made of it."""
+    if talk.out.as_json:
+        return
+    slot = with_local(schedule.get("next_fire_at"), schedule["cadence"])
+    talk.out.sentence(
+        f"It has no next slot: it is {schedule['status']}."
+        if slot is None
+        else f"Its {which} slot: {shown(slot)}."
+    )
+    if (told := moved(schedule["cadence"])) is not None:
+        talk.out.sentence(told)
 
 
 def _written(
     file: str | None,
     pairs: list[str] | None,
     target: tuple[str | None, str | None],
-    when: tuple[str | None, str | None],
+    when: tuple[str | None, str | None, str | None],
     **fields: Any,
 ) -> dict[str, Any]:
     """What a file, the flags and ``--set`` say of a schedule."""
     from gnomon.cli.documents import written
-    from gnomon.cli.preview import read_cadence
+    from gnomon.cli.preview import cadence_of
 
-    cadence, zone = when
-    if cadence is None and zone is not None:
-        raise Usage("--zone goes with --cadence.")
-    return written(
-        file,
-        pairs or [],
-        target=_target(*target),
-        cadence=None if cadence is None else read_cadence(cadence, zone),
-        **fields,
-    )
+    return written(file, pairs or [], target=_target(*target), cadence=cadence_of(*when), **fields)
 
 
 def pause(
@@ -187,23 +200,27 @@ def pause(
     ref: Called,
     *,
     reason: Annotated[str | None, typer.Option(help="Why, for whoever wonders later.")] = None,
-    until: Annotated[str | None, typer.Option(help="Go on by itself at this instant.")] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Go on by itself then: an instant, or a time of its own clock.")
+    ] = None,
 ) -> None:
     """Stop firing until it is resumed; a run in flight goes on."""
-    from gnomon.cli.preview import instant
-
+    place = NOUN.named(talk, ref)
     body: dict[str, Any] = {} if reason is None else {"reason": reason}
+    meant = None
     if until is not None:
-        body["until"] = instant(until, "--until").isoformat().replace("+00:00", "Z")
-    paused = talk.api.post(NOUN.named(talk, ref, "pause"), body)
+        body["until"], meant = when(talk, place, until, "--until")
+    paused = talk.api.post(f"{place}/pause", body)
     talk.out.done(f"Paused schedule {named(paused)}.", paused)
+    if meant is not None:
+        talk.out.sentence(meant.sentence)
 
 
 def resume(talk: Talk, ref: Called) -> None:
     """Go on firing, from the next slot on."""
     resumed = talk.api.post(NOUN.named(talk, ref, "resume"), {})
     talk.out.done(f"Resumed schedule {named(resumed)}.", resumed)
-    talk.out.line(f"Its next slot: {shown(resumed.get('next_fire_at'))}.")
+    _tell_slot(talk, resumed, "next")
 
 
 def run(

@@ -17,6 +17,8 @@ from typing import Any, TextIO
 
 # Only where it is a word of its own: within a dedup key it is a part of a name, which somebody may copy.
 INSTANT = re.compile(r"(?<![\w/:.=@-])(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z(?![\w/:=@-])")
+LOCAL = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d(?::\d\d)?)")
+FRACTION = re.compile(r"(T\d\d:\d\d:\d\d)\.\d+Z")
 # What is one word where a line is broken: an instant, and a command that somebody may copy.
 UNBROKEN = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|`gnomon [^`]+`")
 GAP = 2
@@ -137,7 +139,7 @@ class Terminal:
         ):  # the server's log has more under it
             lines.append(f"  (request {problem['request_id']})")
         head = paint("Error:", "red" if self.coloured(self._err) else None)
-        for line in lines:
+        for line in (FRACTION.sub(r"\1Z", each) for each in lines):
             for part in hung(line, self.width) if self._err.isatty() else [line]:
                 print(CONTROL.sub("�", part).replace("Error:", head, 1), file=self._err, flush=True)
 
@@ -164,7 +166,8 @@ def shown(value: Any) -> str:
         return ", ".join(f"{name} {shown(each)}" for name, each in value.items() if each is not None) or "-"
     if isinstance(value, list | tuple):
         return ", ".join(shown(each) for each in value)
-    return INSTANT.sub(r"\1 \2Z", str(value).replace("\n", " "))
+    local = LOCAL.fullmatch(str(value))
+    return f"{local[1]} {local[2]}" if local else INSTANT.sub(r"\1 \2Z", str(value).replace("\n", " "))
 
 
 def to_the_minute(instant: str | None) -> str | None:

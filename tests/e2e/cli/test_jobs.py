@@ -37,6 +37,7 @@ def test_a_job_from_its_making_to_its_end(tmp_path: Path) -> None:
     assert "Its next slot: 20" in shell.text("jobs", "enable", "digest")
     assert len(shell.data("jobs", "next", "digest", "--count", "2")["items"]) == 2
     assert shell.run("jobs", "triggers", "digest").stderr.strip() == "No slot has come yet."
+    assert shell.data("jobs", "edit", "digest", "--at", "2097-01-07 09:00")["cadence"]["unit"] == "once"
     document = shell.text("export")
     assert "jobs:" in document
     (tmp_path / "house.yaml").write_text(document)

@@ -61,6 +61,20 @@ def test_repeated_wall_time_is_known() -> None:
     assert zone_named("Pacific/Kwajalein").repeats(second("1969-09-30T12:00"))
 
 
+def test_every_reading_of_a_wall_time_is_given_in_order() -> None:
+    """CAD-4: two in an overlap, none in a gap."""
+    york = zone_named("America/New_York")
+    told = {
+        wall: york.readings(second(wall))
+        for wall in ("2026-11-01T01:30", "2026-03-08T02:30", "2026-03-08T03:00")
+    }
+    assert list(told.values()) == [
+        [second("2026-11-01T05:30"), second("2026-11-01T06:30")],
+        [],
+        [second("2026-03-08T07:00")],
+    ]
+
+
 def test_dates_that_do_not_exist_are_known() -> None:
     """CAD-4."""
     assert zone_named("Pacific/Apia").missing == {second("2011-12-30") // DAY}

@@ -98,6 +98,9 @@ def test_a_command_that_is_to_be_copied_is_not_broken() -> None:
         ("made at 2026-11-29T12:00:00Z.", "made at 2026-11-29 12:00:00Z."),
         ("sch_1/2026-11-29T12:00:00.123456Z", "sch_1/2026-11-29T12:00:00.123456Z"),
         ("report-2026-11-29T12:00:00Z-de", "report-2026-11-29T12:00:00Z-de"),
+        ("2026-11-29T13:00:00", "2026-11-29 13:00:00"),
+        ("2026-11-29T13:00", "2026-11-29 13:00"),
+        ("report-2026-11-29T13:00:00", "report-2026-11-29T13:00:00"),
         ("a\nb", "a b"),
     ],
 )
@@ -210,6 +213,10 @@ def test_json_is_the_answer_itself_and_nothing_else() -> None:
             "Error: The settings can't be used.\n  GNOMON_X: no\n",
         ),
         ({}, "Error: It failed.\n"),
+        (
+            {"detail": "it is 2026-11-30T15:44:11.046995Z now"},
+            "Error: it is 2026-11-30T15:44:11Z now\n",
+        ),
     ],
 )
 def test_a_problem_is_told_field_by_field(problem: dict[str, Any], text: str) -> None:

@@ -1,0 +1,108 @@
+"""Schedules from the command line: one slot with --at, times by the schedule's own clock, and what is told of them."""
+
+from typing import Any
+
+import pytest
+
+from support.product import gnomon
+from support.shell import Shell
+
+pytestmark = pytest.mark.process
+BERLIN = ("--zone", "Europe/Berlin")
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A database with an agent; nobody fires or works."""
+    folder = tmp_path_factory.mktemp("database")
+    gnomon("migrate", cwd=folder)
+    shell = Shell(folder)
+    shell.data("agents", "create", "--slug", "one", "--command", "true")
+    return shell
+
+
+def made(shell: Shell, name: str, *words: str) -> Any:
+    return shell.data("schedules", "create", "--name", name, "--agent", "one", "--query", "x", *words)
+
+
+def test_one_slot_needs_no_json(shell: Shell) -> None:
+    """CAD-1, CAD-3."""
+    once = {"unit": "once", "every": 1, "at": "2097-01-07T09:00:00", "zone": "Europe/Berlin"}
+    assert made(shell, "Once", "--at", "2097-01-07T09:00", *BERLIN)["cadence"] == once
+    moved = shell.data("schedules", "patch", "Once", "--at", "2098-01-07 09:00")
+    assert (moved["cadence"]["zone"], moved["next_fire_at"]) == ("UTC", "2098-01-07T09:00:00Z")
+
+
+def test_the_first_slot_is_told_by_the_schedules_own_clock_too(shell: Shell) -> None:
+    words = ("schedules", "create", "--name", "Told", "--agent", "one", "--query", "x")
+    told = shell.text(*words, "--at", "2097-01-07T09:00", *BERLIN)
+    assert "2097-01-07 08:00:00Z (2097-01-07 09:00:00 in Europe/Berlin)." in " ".join(told.split())
+    told = shell.text(*words, "--at", "2027-03-28T02:30", *BERLIN)
+    assert "02:30:00 does not exist on 2027-03-28" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "code"),
+    [
+        (("--at", "2097-01-07T09:00", "--cadence", "0 9 * * *"), "--at is one slot and --cadence a rule", 2),
+        (("--at", "2097-01-07T09:00+01:00", *BERLIN), "has an offset already", 2),
+        (("--at", "09:00"), "is no date with a time", 2),
+        (BERLIN, "--zone goes with --cadence or --at", 2),
+        (("--at", "2020-01-07T09:00"), "cadence.at: lies in the past", 1),
+        (("--at", "2097-01-07T09:00", "--zone", "Berlin"), "did you mean Europe/Berlin?", 1),
+    ],
+)
+def test_what_contradicts_itself_is_refused_in_a_sentence(
+    shell: Shell, words: tuple[str, ...], says: str, code: int
+) -> None:
+    """SCH-14."""
+    found = shell.run("schedules", "create", "--name", "No", "--agent", "one", "--query", "x", *words)
+    assert (found.returncode, found.stdout) == (code, "")
+    assert says in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+
+
+def test_explain_reads_a_time_without_an_offset_by_the_schedules_own_clock(shell: Shell) -> None:
+    """DSP-9."""
+    made(shell, "Daily", "--cadence", "30 2 * * *", *BERLIN)
+    found = shell.data("explain", "Daily", "2097-01-07T02:30")
+    assert (found["at"], found["verdict"]) == ("2097-01-07T01:30:00Z", "future")
+    assert found["read_as"] == {"local_time": "2097-01-07T02:30:00", "zone": "Europe/Berlin", "note": None}
+    told = shell.text("explain", "Daily", "2097-01-07 02:30").splitlines()
+    assert told[0] == "2097-01-07 02:30:00 in Europe/Berlin is 2097-01-07 01:30:00Z."
+    assert "local_time: 2097-01-07 02:30:00" in told, "every instant is told in one form"
+    assert "read_as" not in shell.data("explain", "Daily", "2097-01-07T01:30:00Z")
+
+
+@pytest.mark.parametrize(
+    ("local", "at", "says"),
+    [
+        ("2027-03-28 02:30", "2027-03-28T01:00:00Z", "does not exist on 2027-03-28"),
+        ("2027-10-31 02:30", "2027-10-31T00:30:00Z", "the later one is 2027-10-31 01:30:00Z"),
+    ],
+)
+def test_explain_tells_what_a_clock_change_makes_of_a_time(
+    shell: Shell, local: str, at: str, says: str
+) -> None:
+    """CAD-4: the slot of that time is meant, and it is said so."""
+    name = f"Change {at}"
+    made(shell, name, "--cadence", "30 2 * * *", *BERLIN)
+    found = shell.data("explain", name, local)
+    assert (found["at"], found["verdict"]) == (at, "future")
+    assert says in found["read_as"]["note"]
+    assert says in " ".join(shell.text("explain", name, local).split())
+
+
+def test_explain_says_what_it_takes(shell: Shell) -> None:
+    made(shell, "Asked", "--at", "2097-01-07T09:00")
+    assert "or by the schedule's own clock, as 2026" in shell.run("explain", "Asked", "soon").stderr
+
+
+def test_a_pause_ends_at_a_time_of_the_schedules_own_clock(shell: Shell) -> None:
+    made(shell, "Paused", "--cadence", "30 2 * * *", *BERLIN)
+    told = shell.text("schedules", "pause", "Paused", "--until", "2097-01-07T09:00")
+    assert "2097-01-07 09:00:00 in Europe/Berlin is 2097-01-07 08:00:00Z." in told
+    assert shell.data("schedules", "get", "Paused")["status_detail"]["until"] == "2097-01-07T08:00:00Z"
+    assert "It has no next slot: it is paused." in shell.text(
+        "schedules", "patch", "Paused", "--timeout", "9"
+    )
