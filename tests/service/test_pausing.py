@@ -1,6 +1,6 @@
 """Pausing and resuming (SCH-2, SCH-8): who, when, why; from now on, without a burst."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -40,6 +40,43 @@ async def test_a_pause_says_who_when_and_why_and_fires_nothing(desk: Desk) -> No
     assert await desk.schedules.next_slots(made.id, 3) == []
     [entry] = await desk.house.audit("PAUSE")
     assert (entry["actor"], entry["subject_id"]) == ("bo", made.id)
+
+
+async def test_pausing_again_in_the_same_way_writes_nothing(desk: Desk) -> None:
+    """SCH-2: who, when and why stay those of the pause that stands."""
+    made = await desk.make(HOURLY)
+    until = START + HOUR
+    first = await desk.pausing.pause(made.id, "bo", reason="holiday", until=until)
+    desk.house.clock.advance(60)
+    assert await desk.pausing.pause(made.id, "cy", reason="holiday", until=until) == first
+    assert len(await desk.house.audit("PAUSE")) == 1
+    changes = await rows(desk.house.database, "SELECT status FROM status_changes ORDER BY seq")
+    assert [row["status"] for row in changes] == ["paused"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "until"), [("strike", START + HOUR), (None, START + HOUR), ("holiday", None), (None, None)]
+)
+async def test_another_reason_or_another_end_renews_a_pause(
+    desk: Desk, reason: str | None, until: datetime | None
+) -> None:
+    made = await desk.make(HOURLY)
+    await desk.pausing.pause(made.id, "bo", reason="holiday", until=START + HOUR)
+    desk.house.clock.advance(60)
+    detail = (await desk.pausing.pause(made.id, "cy", reason=reason, until=until)).status_detail
+    assert (detail.by, detail.reason, detail.until) == ("cy", reason, until)
+    assert len(await desk.house.audit("PAUSE")) == 2
+
+
+async def test_what_stands_still_after_failures_is_paused_by_a_person_all_the_same(desk: Desk) -> None:
+    made = await desk.make(HOURLY, failure_limit=1)
+    desk.house.runtime.fails(Failing.EXCEPTION)
+    desk.house.clock.advance(3601)
+    await desk.house.dispatch()
+    await desk.house.idle()
+    assert (await desk.schedules.get(made.id)).status is ScheduleStatus.ERROR
+    assert (await desk.pausing.pause(made.id, "bo")).status is ScheduleStatus.PAUSED
+    assert len(await desk.house.audit("PAUSE")) == 1
 
 
 async def test_a_resume_counts_from_now_and_fires_no_burst(desk: Desk) -> None:

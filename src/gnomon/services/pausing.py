@@ -46,7 +46,10 @@ class Pausing:
     async def pause(
         self, schedule_id: str, by: str, *, reason: str | None = None, until: datetime | None = None
     ) -> Schedule:
-        """Let no slot fire until it is resumed, or until ``until``. A run in flight goes on; pausing again renews.
+        """Let no slot fire until it is resumed, or until ``until``. A run in flight goes on.
+
+        Pausing again with another reason or another end renews; with the same ones nothing is written, and it stays
+        paused by whom it was.
 
         Raises:
             Invalid: ``until`` is not in the future.
@@ -62,6 +65,8 @@ class Pausing:
             until_us = maybe_micros(until)
             if until_us is not None and until_us <= now:
                 raise Invalid([Fault("until", f"must lie in the future: it is {_text(now)} now")])
+            if _stands(standing, reason, until_us):
+                return standing
             await pending.account(tx, standing, now, Reason.PAUSED, by)
             await schedules.set_status(tx, schedule_id, Move(standing.status, status, by, reason, until_us))
             detail: dict[str, object] = {"reason": reason, "until": None if until is None else rfc3339(until)}
@@ -176,6 +181,13 @@ async def disable_of_target(tx: Tx, target: Target, by: str) -> int:
         if len(found) < BATCH:
             return count
         after_id = found[-1].id
+
+
+def _stands(schedule: Schedule, reason: str | None, until: int | None) -> bool:
+    """Whether it is paused like this already."""
+    detail = schedule.status_detail
+    same = (detail.reason, maybe_micros(detail.until)) == (reason, until)
+    return schedule.status is _S.PAUSED and same
 
 
 def _not_from(status: ScheduleStatus, done: str) -> Conflict:
