@@ -233,7 +233,6 @@ def register(app: typer.Typer, panel: str) -> None:
     asking(group, "create")(create)
     asking(group, "list")(list_jobs)
     add_get(group, NOUN, "show")
-    add_get(group, NOUN, hidden=True)  # as every noun has it
     asking(group, "edit")(edit)
     asking(group, "patch", hidden=True)(edit)
     asking(group, "enable")(enable)

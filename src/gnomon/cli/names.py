@@ -5,10 +5,13 @@ for itself. With ``--json`` nothing is asked and nothing is added.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnomon.cli.command import Exit, Failed, Talk
 from gnomon.cli.nouns import quoted
+
+if TYPE_CHECKING:
+    from gnomon.cli.api import Query
 
 SCHEDULE_ID = "sch_"
 MOST_NAMESAKES = 5
@@ -51,12 +54,18 @@ class Names:
         return self._known[ref]
 
     def _asked(self, path: str, ref: str, field: str) -> str:
-        try:
-            return str(self._talk.api.get(f"/{path}/{quoted(ref)}")[field])
-        except Failed as refused:
-            if refused.code is not Exit.FAILED:
-                raise
-            return ref
+        found = readable(self._talk, f"/{path}/{quoted(ref)}")
+        return ref if found is None else str(found[field])
+
+
+def readable(talk: Talk, path: str, query: "Query | None" = None) -> Any:
+    """What the API has there; ``None`` where it refuses: it is gone, or the key may not read it."""
+    try:
+        return talk.api.get(path, query)
+    except Failed as refused:
+        if refused.code is not Exit.FAILED:
+            raise
+        return None
 
 
 def schedule_called(talk: Talk, ref: str) -> str:
@@ -84,13 +93,8 @@ def schedule_called(talk: Talk, ref: str) -> str:
 
 def schedules_left(talk: Talk, target: str) -> str | None:
     """What to say of the schedules that a target leaves behind when it is deleted, if it does."""
-    try:
-        found = talk.api.get("/schedules", {"target": target, "limit": MOST_NAMESAKES})
-    except Failed as refused:
-        if refused.code is not Exit.FAILED:
-            raise
-        return None
-    if not found["items"]:
+    found = readable(talk, "/schedules", {"target": target, "limit": MOST_NAMESAKES})
+    if found is None or not found["items"]:
         return None
     names = ", ".join(schedule["name"] for schedule in found["items"]) + (
         " and more" if found["next_cursor"] else ""

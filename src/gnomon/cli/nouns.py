@@ -31,7 +31,8 @@ NO_MATCH = "There is none of that kind."
 class Noun:
     """A noun of the API: its path under ``/v1``, what one of it is called, what a list of it shows.
 
-    ``handle`` tells what one may be called by; ``meant`` turns that into an id or a slug, where it is neither.
+    ``handle`` tells what one may be called by; ``meant`` turns that into an id or a slug, where it is neither. ``in_full``
+    gives one of it as people read it.
     """
 
     path: str
@@ -40,6 +41,7 @@ class Noun:
     empty: str
     handle: str = "Its id, or its slug."
     meant: Callable[[Talk, str], str] | None = None
+    in_full: Callable[[Talk, Mapping[str, Any]], Mapping[str, Any]] | None = None
 
     def of(self, ref: str, *rest: str) -> str:
         """The path of one of it, or of something below."""
@@ -85,14 +87,16 @@ def add_list(group: typer.Typer, noun: Noun) -> None:
         talk.out.listing(answer, noun.columns, empty=noun.empty, more=f"gnomon {noun.path} list")
 
 
-def add_get(group: typer.Typer, noun: Noun, name: str = "get", *, hidden: bool = False) -> None:
-    """Add ``get``."""
+def add_get(group: typer.Typer, noun: Noun, name: str = "get") -> None:
+    """Add ``get``, or ``show``; the other one of them is the same and is not listed."""
 
     def _get(talk: Talk, ref: str) -> None:
-        talk.out.record(talk.api.get(noun.named(talk, ref)))
+        found = talk.api.get(noun.named(talk, ref))
+        talk.out.record(found if noun.in_full is None or talk.out.as_json else noun.in_full(talk, found))
 
     _called(noun, _get)
-    asking(group, name, help=f"Show one {noun.one} in full.", hidden=hidden)(_get)
+    for each in ("get", "show"):
+        asking(group, each, help=f"Show one {noun.one} in full.", hidden=each != name)(_get)
 
 
 def add_patch(group: typer.Typer, noun: Noun) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Exit, Talk, asking
+from gnomon.cli.in_full import run_in_full
 from gnomon.cli.nouns import NO_MATCH, Cursor, Id, Limit, Noun, add_get, again
 from gnomon.cli.terminal import Column, shown
 
@@ -28,7 +29,7 @@ OF_ALL = (
     Column("schedule", "schedule_called", cut=True),
     *COLUMNS[4:],
 )
-NOUN = Noun("runs", "run", OF_ALL, "Nothing has run yet.", "Its id.")
+NOUN = Noun("runs", "run", OF_ALL, "Nothing has run yet.", "Its id.", in_full=run_in_full)
 OVER = frozenset({"succeeded", "failed", "timed_out", "cancelled", "lost"})
 POLL_SECONDS = 0.5
 MANY = 2
@@ -118,6 +119,5 @@ def register(app: typer.Typer, panel: str) -> None:
     app.add_typer(group, name="runs", help="Runs: what ran, what runs.", rich_help_panel=panel)
     asking(group, "list")(list_runs)
     add_get(group, NOUN)
-    add_get(group, NOUN, "show", hidden=True)  # what runs were looked at with before every noun had get
     asking(group, "cancel")(cancel)
     asking(group, "tail")(tail)

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Talk, Usage, asking
-from gnomon.cli.names import Names, schedule_called, with_names
+from gnomon.cli.in_full import schedule_in_full
+from gnomon.cli.names import Names, readable, schedule_called, with_names
 from gnomon.cli.nouns import (
     NO_MATCH,
     Cursor,
@@ -41,6 +42,7 @@ NOUN = Noun(
     "There are no schedules yet. `gnomon schedules create --help` shows how to make one.",
     "Its id, or its name where no other schedule has it.",
     schedule_called,
+    schedule_in_full,
 )
 
 
@@ -210,17 +212,35 @@ def pause(
     meant = None
     if until is not None:
         body["until"], meant = when(talk, place, until, "--until")
-    paused = talk.api.post(f"{place}/pause", body)
-    talk.out.done(f"Paused schedule {named(paused)}.", paused)
+    paused, changed = _moved(talk, place, "pause", body)
+    since = f"by {paused['status_detail']['by']} since {shown(paused['status_detail']['at'])}"
+    talk.out.done(
+        f"Paused schedule {named(paused)}."
+        if changed
+        else f"Schedule {named(paused)} was paused already, {since}. Nothing was changed.",
+        paused,
+    )
     if meant is not None:
         talk.out.sentence(meant.sentence)
 
 
 def resume(talk: Talk, ref: Called) -> None:
     """Go on firing, from the next slot on."""
-    resumed = talk.api.post(NOUN.named(talk, ref, "resume"), {})
-    talk.out.done(f"Resumed schedule {named(resumed)}.", resumed)
+    resumed, changed = _moved(talk, NOUN.named(talk, ref), "resume", {})
+    talk.out.done(
+        f"Resumed schedule {named(resumed)}."
+        if changed
+        else f"Schedule {named(resumed)} was active already. Nothing was changed.",
+        resumed,
+    )
     _tell_slot(talk, resumed, "next")
+
+
+def _moved(talk: Talk, place: str, verb: str, body: Mapping[str, Any]) -> tuple[Any, bool]:
+    """A schedule after a change of its status, and whether there was one; a program is not told, and sees it."""
+    before = None if talk.out.as_json else readable(talk, place)
+    after = talk.api.post(f"{place}/{verb}", body)
+    return after, before is None or before["status_detail"] != after["status_detail"]
 
 
 def run(

@@ -106,3 +106,47 @@ def test_a_pause_ends_at_a_time_of_the_schedules_own_clock(shell: Shell) -> None
     assert "It has no next slot: it is paused." in shell.text(
         "schedules", "patch", "Paused", "--timeout", "9"
     )
+
+
+def test_a_schedule_and_a_run_are_shown_alike(shell: Shell) -> None:
+    """UI-4: how it stands first, names beside ids, slots by the schedule's own clock too; what has no value is left out."""
+    ref = made(shell, "Alike", "--cadence", "30 2 * * *", *BERLIN)["id"]
+    run = shell.data("schedules", "run", "Alike")["id"]
+    schedule = shell.text("schedules", "get", "Alike").splitlines()
+    assert [line.partition(":")[0] for line in schedule[:3]] == ["id", "name", "status"]
+    [target] = [line for line in schedule if line.startswith("target:")]
+    [slot] = [line for line in schedule if line.startswith("next_fire_at:")]
+    assert slot.endswith(" 02:30:00 in Europe/Berlin)")
+    told = shell.text("runs", "get", run).splitlines()
+    assert [line.partition(":")[0] for line in told[:2]] == ["id", "status"]
+    words = [line.split(maxsplit=1)[1] for line in told if line.startswith(("target:", "schedule:"))]
+    assert words == [target.split(maxsplit=1)[1], f"Alike ({ref})"]
+    assert words[0].startswith("agent one (agt_")
+    assert not any(line.endswith(": -") for line in (*schedule, *told))
+    assert shell.data("runs", "get", run)["schedule_id"] == ref, "programs get what the API gives"
+
+
+def test_what_can_be_got_can_be_shown(shell: Shell) -> None:
+    ref = made(shell, "Shown", "--at", "2097-01-07T09:00")["id"]
+    for noun, called in (("schedules", ref), ("agents", "one")):
+        assert shell.data(noun, "show", called) == shell.data(noun, "get", called)
+
+
+def test_a_run_of_a_schedule_that_is_gone_names_its_id(shell: Shell) -> None:
+    ref = made(shell, "Gone", "--at", "2097-01-07T09:00")["id"]
+    run = shell.data("schedules", "run", ref)["id"]
+    shell.data("runs", "cancel", run)
+    shell.text("schedules", "delete", ref)
+    assert ref in shell.text("runs", "get", run)
+
+
+def test_what_is_so_already_is_said_to_be(shell: Shell) -> None:
+    """SCH-2."""
+    ref = made(shell, "Twice", "--cadence", "30 2 * * *", *BERLIN)["id"]
+    assert "was active already." in shell.text("schedules", "resume", "Twice")
+    assert shell.text("schedules", "pause", "Twice").startswith(f"Paused schedule Twice ({ref}).")
+    again = " ".join(shell.text("schedules", "pause", "Twice").split())
+    assert f"Schedule Twice ({ref}) was paused already, by operator since 20" in again
+    assert len(shell.data("audit", "--subject", ref, "--action", "PAUSE")["items"]) == 1
+    assert "Paused schedule" in shell.text("schedules", "pause", "Twice", "--reason", "holiday")
+    assert "Resumed schedule" in shell.text("schedules", "resume", "Twice")
