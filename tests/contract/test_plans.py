@@ -260,6 +260,14 @@ def test_the_sweep_walks_the_running_runs_alone_and_in_order(large: apsw.Connect
     ]
 
 
+def test_what_others_hold_is_counted_among_the_running_runs_alone(large: apsw.Connection) -> None:
+    """RUN-7: at the start of a process, however much history there is."""
+    assert plan(large, "runs.elsewhere") == [
+        "SEARCH r USING INDEX runs_leases (lease_until>?)",
+        "SEARCH p USING PRIMARY KEY (id=?) LEFT-JOIN",
+    ]
+
+
 def test_those_who_wait_are_found_by_whom_they_wait_for(large: apsw.Connection) -> None:
     """DSP-8."""
     assert "SEARCH runs USING INDEX runs_waiting (waits_for=?)" in plan(large, "runs.free_waiting")

@@ -249,6 +249,7 @@ HOT = {
     "runs.requeue": "runs_pkey",
     "runs.lose": "runs_pkey",
     "runs.expired": "runs_leases",
+    "runs.elsewhere": "runs_leases",
     "runs.held_by": "runs_leases",
     "runs.under_claim": "runs_leases",
     "runs.cancels": "runs_cancels",

@@ -123,6 +123,26 @@ async def test_a_process_is_silent_after_the_heartbeat_timeout(
     assert [(row["id"], row["why"]) for row in rows] == ([(ID, "heartbeat")] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("process", "changes", "until"),
+    [
+        ({"heartbeat_at": AT}, {}, AT + TIMEOUT),
+        ({"heartbeat_at": AT}, {"lease_until": AT + SECOND}, AT + SECOND),
+        ({"heartbeat_at": AT}, {"deferred": 1, "deadline_at": AT + 60 * SECOND}, AT + 330 * SECOND),
+        (None, {}, AT),
+    ],
+)
+async def test_until_when_others_hold_runs_that_nobody_renews(
+    database: Database, process: Any, changes: Any, until: int
+) -> None:
+    """RUN-7: never later than `expired` finds them, and one's own are not among them."""
+    if process is not None:
+        await add_process(database, **process)
+    await add_running(database, **changes)
+    assert await database.read(lambda tx: runs.elsewhere(tx, "prc_new", TIMEOUT)) == (1, until)
+    assert await database.read(lambda tx: runs.elsewhere(tx, "prc_mine", TIMEOUT)) == (0, None)
+
+
 async def test_a_run_whose_process_has_no_row_is_expired(database: Database) -> None:
     """RUN-7: nobody can speak up for it."""
     await add_running(database)

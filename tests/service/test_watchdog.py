@@ -6,6 +6,7 @@ import pytest
 
 from gnomon.domain.instants import to_micros
 from gnomon.domain.invocation import Usage
+from gnomon.services.watchdog import Elsewhere
 from support.databases import START
 from support.house import AGENT, House, a_run_in_work, a_schedule, a_team, an_agent
 
@@ -51,6 +52,19 @@ async def test_no_slot_is_skipped_for_a_run_that_was_dead_before_the_start(
 
 async def nothing() -> None:
     """Stands for what has been done."""
+
+
+async def test_what_another_process_holds_is_told_with_the_end_of_it(house: House) -> None:
+    """RUN-7: the heartbeat's timeout or the lease, whichever is over first, and a sweep; it is so indeed."""
+    await a_run_in_work(house, HOURLY, timeout_seconds=3600)
+    other = await house.neighbour()
+    begun = house.clock.now()
+    assert await house.engine.watchdog.elsewhere() is None, "one's own is nobody else's"
+    assert await other.engine.watchdog.elsewhere() == Elsewhere(1, begun + timedelta(seconds=120 + 60))
+    house.clock.advance(120)
+    await other.beat()
+    await other.engine.watchdog.sweep()
+    assert await other.engine.watchdog.elsewhere() is None
 
 
 async def all_beat(house: House) -> None:

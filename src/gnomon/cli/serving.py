@@ -4,7 +4,6 @@
 half off (DSP-1, OPS-4). What a process is made of, ``wiring`` knows.
 """
 
-import shlex
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ import typer
 from gnomon.cli.command import Failed, Usage, local
 from gnomon.cli.counting import counted
 from gnomon.cli.terminal import Terminal
+from gnomon.cli.welcome import address_of, announce, tell_left_over
 
 if TYPE_CHECKING:
     import asyncio
@@ -168,12 +168,13 @@ async def _serve_on(
 
     center = await open_center(settings, work=work)
     app = center.app
-    address = _address(settings.host, sockets[0].getsockname()[1])
+    address = address_of(settings.host, sockets[0].getsockname()[1])
     key = await _first_key(center) if first_key else None
 
     async def started() -> None:
         await center.start()
-        _announce(out, settings, address, key, welcome=first_key, named=named)
+        announce(out, settings, address, key, welcome=first_key, named=named)
+        await tell_left_over(out, center)
 
     async def drain() -> None:
         out.note(
@@ -204,6 +205,7 @@ async def _work(out: Terminal, settings: "Settings") -> None:
             out.line(
                 f"Working on the runs of {settings.database_place}, {settings.concurrency} at once. Ctrl-C stops."
             )
+            await tell_left_over(out, center)
             await stop.wait()
         finally:
             await center.drain()
@@ -221,55 +223,6 @@ async def _first_key(center: "Center") -> str | None:
         system("first start"), {"name": "admin, made at the first start", "scopes": ["*"]}
     )
     return None if made is None else made.text
-
-
-def _announce(
-    out: Terminal,
-    settings: "Settings",
-    address: str,
-    key: str | None,
-    *,
-    welcome: bool,
-    named: str | None,
-) -> None:
-    if out.as_json:
-        out.event({"address": address, "database": settings.database_place, "key": key})
-        return
-    place = "PostgreSQL" if settings.is_postgres else settings.database_place
-    out.line(f"Gnomon is up at {address}, on {place}.")
-    if settings.is_postgres and named is None:
-        out.line(f"    {settings.database_place}")
-    if key is not None:
-        out.line()
-        out.line("This is the admin key. It is shown this once; keep it:")
-        out.line(f"    {key}")
-    if welcome:
-        out.line()
-        out.line(f"The API in a browser:  {address}/docs")
-        out.line("Try in another terminal, in this folder:")
-        program = _program()
-        if named is not None:  # a flag of this process is unknown to every other
-            out.line(f"    export GNOMON_DATABASE_URL={shlex.quote(named)}")
-        out.line(f"    {program} preview '0 9 * * 1-5' --zone Europe/Berlin")
-        out.line(f"    {program} schedules list")
-        out.line(f"Ctrl-C stops it; runs in flight get {counted(settings.shutdown_grace_seconds, 'second')}.")
-
-
-def _program() -> str:
-    """How this program is called from here: by its name where the shell finds it, else by its path."""
-    import os
-    import shutil
-    import sys
-
-    found = shutil.which("gnomon")
-    if found is not None or not sys.argv[0].endswith("gnomon"):
-        return "gnomon"
-    return os.path.relpath(sys.argv[0])
-
-
-def _address(host: str, port: int) -> str:
-    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104 - told, not bound
-    return f"http://{shown}:{port}"
 
 
 def _runner() -> "asyncio.Runner":

@@ -6,11 +6,12 @@ while the clock guard is alert (RUN-5b), and whatever it takes it takes by fence
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import structlog
 
 from gnomon.domain.audit import Action
-from gnomon.domain.instants import SECOND
+from gnomon.domain.instants import SECOND, from_micros
 from gnomon.domain.invocation import Failing
 from gnomon.domain.retry import RetryPolicy, backoff_seconds
 from gnomon.domain.run import RunError, RunStatus
@@ -40,6 +41,14 @@ class Swept:
 
     def __add__(self, other: "Swept") -> "Swept":
         return Swept(self.lost + other.lost, self.resumed + other.resumed, self.stopped + other.stopped)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """How many runs other processes hold, and by when what the dead among those held is closed or queued again."""
+
+    runs: int
+    by: datetime
 
 
 class Watchdog:
@@ -107,6 +116,18 @@ class Watchdog:
         if swept != Swept():
             _log.warning("swept", lost=swept.lost, resumed=swept.resumed, stopped=swept.stopped)
             self._wakeup.notify()
+
+    async def elsewhere(self) -> Elsewhere | None:
+        """What is held by others, who may be gone: for the first word of a process that starts (RUN-7).
+
+        Raises:
+            Unavailable: the database can't be read.
+        """
+        timeout = self._heartbeat_timeout_us
+        count, until = await self._database.read(lambda tx: runs.elsewhere(tx, self._process_id, timeout))
+        if until is None:
+            return None
+        return Elsewhere(count, from_micros(until) + timedelta(seconds=self._sweep_seconds))
 
     async def _give_up(self, abandoned: set[tuple[str, int]]) -> Swept:
         """What this process could not renew and has stopped is written down at once, by the hand that held it (RUN-5)."""

@@ -186,6 +186,13 @@ async def expired(tx: Tx, heartbeat_timeout_us: int, calm_us: int | None, limit:
     )
 
 
+async def elsewhere(tx: Tx, owner: str, heartbeat_timeout_us: int) -> tuple[int, int | None]:
+    """How many runs other processes hold, and until when at the longest, if none of those renews again (RUN-7)."""
+    row = await tx.one("runs.elsewhere", owner=owner, heartbeat_timeout_us=heartbeat_timeout_us)
+    assert row is not None  # it counts
+    return row["runs"], row["until"]
+
+
 async def lose(tx: Tx, run_id: str, fence: int, status: RunStatus, error: RunError) -> bool:
     """Close an expired run, as lost or as what its deadline made of it; whether it still ran under that fence."""
     row = await tx.one(

@@ -315,3 +315,19 @@ def test_two_processes_that_start_at_once_share_one_new_file(tmp_path: Path) -> 
     texts = [process.communicate(timeout=60)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0, 0]
     assert all(json.loads(text)["database"] == "gnomon.db" for text in texts)
+
+
+def test_a_start_after_a_kill_tells_what_the_dead_one_left(tmp_path: Path) -> None:
+    """RUN-7: and by when it is over, so that nobody wonders about a run that seems to run."""
+    with up(tmp_path) as first:
+        gnomon("agents", "create", "--slug", "long", "--command", "sleep 600", cwd=tmp_path)
+        words = ("--name", "Long", "--agent", "long", "--query", "x", "--cadence", "0 9 * * *")
+        assert gnomon("schedules", "create", *words, cwd=tmp_path).returncode == 0
+        assert gnomon("schedules", "run", "Long", cwd=tmp_path).returncode == 0
+        assert any(first.ask("/v1/runs?status=running")[1]["items"] for _ in range(10_000))
+        first.process.kill()
+        first.wait()
+    with running("up", "--port", "0", cwd=tmp_path) as second:
+        said = " ".join(second.said_until("--status running`").split())
+        assert "1 run of another process is unfinished. If that process was killed, the run is closed" in said
+        assert second.stop() == 0

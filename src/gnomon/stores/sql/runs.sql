@@ -280,6 +280,20 @@ RETURNING id;
 -- name: held_by
 SELECT id, fence FROM runs WHERE lease_until IS NOT NULL AND owner = :owner;
 
+-- name: elsewhere
+-- until when each may be held at the longest, where nobody renews it any more: as in expired
+SELECT count(*) AS runs, max(
+    CASE
+        WHEN r.deferred = 1 THEN r.lease_until
+        WHEN p.id IS NULL THEN now_us()
+        WHEN p.heartbeat_at + :heartbeat_timeout_us < r.lease_until THEN p.heartbeat_at + :heartbeat_timeout_us
+        ELSE r.lease_until
+    END
+) AS until
+FROM runs AS r
+LEFT JOIN processes AS p ON p.id = r.owner
+WHERE r.lease_until IS NOT NULL AND r.owner <> :owner;
+
 -- name: unfinished
 SELECT id FROM runs WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'running';
 
