@@ -16,6 +16,7 @@ from gnomon.cli.nouns import (
     add_get,
     add_list,
     add_patch,
+    flagged,
     named,
     once,
 )
@@ -76,7 +77,9 @@ def create(
         timeout_seconds=timeout_seconds,
         daily_cap=daily_cap,
     )
-    made = talk.api.post("/agents", body, headers=once(idempotency_key))
+    kinds = "--http, --command, --python, --llm or --role"
+    with flagged(talk, slug="--slug", name="--slug or --name", runtime=kinds):
+        made = talk.api.post("/agents", body, headers=once(idempotency_key))
     talk.out.done(f"Made agent {named(made)}.", made)
     if made.get("secret"):
         talk.out.line(f"Its requests are signed with {made['secret']}, which is not shown again.")

@@ -18,6 +18,7 @@ from gnomon.cli.nouns import (
     add_delete,
     add_get,
     again,
+    flagged,
     named,
     once,
 )
@@ -113,7 +114,9 @@ def create(
         grace_seconds=grace_seconds,
         enabled=False if disabled else None,
     )
-    made = talk.api.post("/jobs", body, headers=once(idempotency_key))
+    fields = {"name": "--name", "slug": "--slug", "role": "--role", "dedup_key": "--dedup-key"}
+    with flagged(talk, cadence="--cadence or --at", **fields):
+        made = talk.api.post("/jobs", body, headers=once(idempotency_key))
     _told(talk, made, "Made", "first")
 
 

@@ -1,12 +1,13 @@
 """What every noun of the API can: list, get, create, patch, delete. What a noun is made of stands in its own module."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
-from gnomon.cli.command import Talk, asking
+from gnomon.cli.command import Failed, Talk, asking
 from gnomon.cli.terminal import Column
 
 File = Annotated[
@@ -68,6 +69,24 @@ def named(record: Mapping[str, Any]) -> str:
 def once(key: str | None) -> dict[str, str]:
     """The header that makes a request safe to repeat (IDM-2)."""
     return {"Idempotency-Key": key} if key else {}
+
+
+@contextmanager
+def flagged(talk: Talk, **flags: str) -> Iterator[None]:
+    """Beside a field that the API misses, tell people the flag that says it."""
+    try:
+        yield
+    except Failed as refused:
+        if not talk.out.as_json:
+            for fault in refused.problem.get("errors") or []:
+                field, message = fault["field"], fault["message"]
+                if field in flags and message.startswith("is required"):
+                    fault["message"] = f"{message} ({flags[field]})"
+                    told = str(refused.problem.get("detail"))
+                    refused.problem["detail"] = told.replace(
+                        f"{field}: {message}", f"{field}: {fault['message']}"
+                    )
+        raise
 
 
 def again(command: str, **filters: str | None) -> str:

@@ -19,6 +19,7 @@ from gnomon.cli.nouns import (
     add_delete,
     add_get,
     again,
+    flagged,
     named,
     once,
 )
@@ -127,7 +128,10 @@ def create(
         timeout_seconds=timeout_seconds,
         dedup_key=dedup_key,
     )
-    made = talk.api.post("/schedules", body, headers=once(idempotency_key))
+    with flagged(
+        talk, name="--name", target="--agent or --team", cadence="--cadence or --at", query="--query"
+    ):
+        made = talk.api.post("/schedules", body, headers=once(idempotency_key))
     talk.out.done(f"Made schedule {named(made)}.", made)
     _tell_slot(talk, made, "first")
 

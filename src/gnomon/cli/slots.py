@@ -6,6 +6,7 @@ import typer
 
 from gnomon.cli.command import Failed, Talk, asking
 from gnomon.cli.counting import counted
+from gnomon.cli.names import readable
 from gnomon.cli.nouns import Cursor, Limit, Noun
 from gnomon.cli.preview import COLUMNS as SLOT_COLUMNS
 from gnomon.cli.preview import instant
@@ -40,8 +41,11 @@ def register_slots(group: typer.Typer, app: typer.Typer, noun: Noun) -> None:
         talk: Talk, ref: Called, *, count: Annotated[int, typer.Option(min=1, max=100, help="How many.")] = 5
     ) -> None:
         """Show the next slots of a schedule."""
-        answer = talk.api.get(noun.named(talk, ref, "next"), {"count": count})
-        talk.out.listing(answer, SLOT_COLUMNS, empty="No slot is to come.")
+        place = noun.named(talk, ref)
+        answer = talk.api.get(f"{place}/next", {"count": count})
+        schedule = None if answer["items"] or talk.out.as_json else readable(talk, place)
+        why = f": it is {schedule['status']}" if schedule is not None else ""
+        talk.out.listing(answer, SLOT_COLUMNS, empty=f"No slot is to come{why}.")
 
     @asking(group, "occurrences")
     def _occurrences(talk: Talk, ref: Called, *, limit: Limit = 20, cursor: Cursor = None) -> None:
@@ -74,7 +78,7 @@ def _register_explain(app: typer.Typer, noun: Noun) -> None:
         talk: Talk,
         ref: Annotated[str, typer.Argument(metavar="SCHEDULE", help="A schedule's id, or its name.")],
         at: Annotated[
-            str,
+            list[str],
             typer.Argument(
                 metavar="INSTANT",
                 help="As 2026-11-29T08:00:00Z; without an offset, as 2026-11-29T09:00, by the schedule's own clock.",
@@ -83,7 +87,7 @@ def _register_explain(app: typer.Typer, noun: Noun) -> None:
     ) -> None:
         """Say what became of one slot of a schedule, and why."""
         place = noun.named(talk, ref)
-        asked, meant = when(talk, place, at, "INSTANT")
+        asked, meant = when(talk, place, " ".join(at), "INSTANT")
         found = talk.api.get(f"{place}/explain", {"at": asked})
         if talk.out.as_json:
             talk.out.data(found if meant is None else {**found, "read_as": meant.as_json()})

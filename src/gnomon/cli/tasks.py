@@ -19,6 +19,7 @@ from gnomon.cli.nouns import (
     add_delete,
     add_get,
     again,
+    flagged,
     once,
 )
 from gnomon.cli.terminal import Column, shown
@@ -95,7 +96,8 @@ def create(
         prerequisites=needs or None,
         dedup_key=dedup_key,
     )
-    made = talk.api.post("/tasks", asked, headers=once(idempotency_key))
+    with flagged(talk, role="--role", title="--title"):
+        made = talk.api.post("/tasks", asked, headers=once(idempotency_key))
     talk.out.done(f"Task {made['id']} for {made['role']}: {made['title']}", made)
 
 

@@ -150,3 +150,43 @@ def test_what_is_so_already_is_said_to_be(shell: Shell) -> None:
     assert len(shell.data("audit", "--subject", ref, "--action", "PAUSE")["items"]) == 1
     assert "Paused schedule" in shell.text("schedules", "pause", "Twice", "--reason", "holiday")
     assert "Resumed schedule" in shell.text("schedules", "resume", "Twice")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("schedules", "create", "--name", "x", "--agent", "one"),
+            "cadence: is required (--cadence or --at)",
+        ),
+        (
+            ("schedules", "create", "--name", "x", "--at", "2097-01-07T09:00"),
+            "target: is required (--agent or --team)",
+        ),
+        (
+            ("agents", "create", "--slug", "x"),
+            "runtime: is required (--http, --command, --python, --llm or --role)",
+        ),
+        (("tasks", "create", "--role", "x"), "title: is required (--title)"),
+        (("jobs", "create", "--slug", "x"), "dedup_key: is required: the name under which"),
+    ],
+)
+def test_what_is_missing_is_told_with_its_flag(shell: Shell, words: tuple[str, ...], says: str) -> None:
+    """OPS-8: the way out, for whoever types."""
+    assert says in shell.refused(*words)
+    problem = shell.run(*words, "--json").stderr
+    assert "is required (--" not in problem, "programs get what the API says"
+
+
+def test_an_instant_can_be_typed_as_it_is_printed(shell: Shell) -> None:
+    """Date and time are two words where they are printed, and need no quotes."""
+    made(shell, "Printed", "--cadence", "30 2 * * *", *BERLIN)
+    found = shell.data("explain", "Printed", "2097-01-07", "01:30:00Z")
+    assert (found["at"], found["verdict"]) == ("2097-01-07T01:30:00Z", "future")
+    assert shell.data("explain", "Printed", "2097-01-07", "02:30:00")["at"] == found["at"]
+
+
+def test_where_no_slot_is_to_come_it_is_said_why(shell: Shell) -> None:
+    made(shell, "Stands", "--cadence", "30 2 * * *", *BERLIN)
+    shell.text("schedules", "pause", "Stands")
+    assert shell.run("schedules", "next", "Stands").stderr == "No slot is to come: it is paused.\n"
