@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Talk, asking
-from gnomon.cli.nouns import Limit
+from gnomon.cli.nouns import Limit, again
 from gnomon.cli.terminal import Column
 from gnomon.domain.instants import from_micros, rfc3339
 
@@ -43,7 +43,8 @@ def audit(
     answer = talk.api.get("/audit", query)
     talk.out.listing(answer, COLUMNS, empty="There is no such entry.")
     if answer.get("next_cursor") and answer["items"]:
-        talk.out.note(f"There are more: gnomon audit --after {answer['items'][-1]['seq']}")
+        more = again("gnomon audit", action=action, subject=subject)
+        talk.out.note(f"There are more: {more} --after {answer['items'][-1]['seq']}")
 
 
 def register(app: typer.Typer, panel: str) -> None:

@@ -1,5 +1,6 @@
 """A schedule's slots: those to come, those recorded, and what became of one of them (DSP-9)."""
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -52,7 +53,10 @@ def register_slots(group: typer.Typer, app: typer.Typer, noun: Noun) -> None:
         """List what became of the slots of a schedule, the latest first."""
         answer = talk.api.get(noun.named(talk, ref, "occurrences"), {"limit": limit, "cursor": cursor})
         talk.out.listing(
-            answer, OCCURRENCES, empty="No slot has come yet.", more=f"gnomon schedules occurrences {ref}"
+            answer,
+            OCCURRENCES,
+            empty="No slot has come yet.",
+            more=f"gnomon schedules occurrences {quote(ref)}",
         )
 
     @asking(group, "runs")
@@ -60,14 +64,16 @@ def register_slots(group: typer.Typer, app: typer.Typer, noun: Noun) -> None:
         """List the runs of a schedule, the latest first."""
         answer = talk.api.get(noun.named(talk, ref, "runs"), {"limit": limit, "cursor": cursor})
         talk.out.listing(
-            answer, RUN_COLUMNS, empty="It has not run yet.", more=f"gnomon schedules runs {ref}"
+            answer, RUN_COLUMNS, empty="It has not run yet.", more=f"gnomon schedules runs {quote(ref)}"
         )
 
     @asking(group, "revisions")
     def _revisions(talk: Talk, ref: Called, *, limit: Limit = 20, cursor: Cursor = None) -> None:
         """List the revisions of a schedule's definition, the latest first."""
         answer = talk.api.get(noun.named(talk, ref, "revisions"), {"limit": limit, "cursor": cursor})
-        talk.out.listing(answer, REVISIONS, empty="It has none.", more=f"gnomon schedules revisions {ref}")
+        talk.out.listing(
+            answer, REVISIONS, empty="It has none.", more=f"gnomon schedules revisions {quote(ref)}"
+        )
 
     _register_explain(app, noun)
 

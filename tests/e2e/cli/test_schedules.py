@@ -190,3 +190,13 @@ def test_where_no_slot_is_to_come_it_is_said_why(shell: Shell) -> None:
     made(shell, "Stands", "--cadence", "30 2 * * *", *BERLIN)
     shell.text("schedules", "pause", "Stands")
     assert shell.run("schedules", "next", "Stands").stderr == "No slot is to come: it is paused.\n"
+
+
+def test_what_goes_on_a_list_can_be_copied(shell: Shell) -> None:
+    """With the name in quotes where it has spaces, and with the filters that there were."""
+    ref = made(shell, "Two words", "--cadence", "30 2 * * *", *BERLIN)["id"]
+    shell.data("schedules", "patch", "Two words", "--timeout", "9")
+    told = shell.run("schedules", "revisions", "Two words", "--limit", "1").stderr
+    assert "There are more: gnomon schedules revisions 'Two words' --cursor " in told
+    told = shell.run("audit", "--subject", ref, "--limit", "1").stderr
+    assert f"There are more: gnomon audit --subject {ref} --after " in told
