@@ -1,4 +1,4 @@
-"""A schedule and a run in full, for people: one order, one form of names and instants. With ``--json`` nothing of this.
+"""A schedule, a job and a run in full, for people: one order, one form of names and instants. With ``--json`` nothing of this.
 
 What says how it stands comes first, what identifies it inside the product last; what has no value is left out.
 """
@@ -13,11 +13,14 @@ from gnomon.cli.wallclock import with_local
 
 FIRST = (
     "id",
+    "slug",
     "name",
     "status",
     "status_detail",
     "error",
     "last_error",
+    "enabled",
+    "role",
     "target",
     "schedule",
     "trigger",
@@ -38,6 +41,12 @@ def schedule_in_full(talk: Talk, schedule: Mapping[str, Any]) -> dict[str, Any]:
     told: dict[str, Any] = {each: with_local(schedule[each], cadence) for each in SLOTS}
     told["status_detail"] = {**detail, "until": with_local(detail["until"], cadence)}
     return _ordered({**schedule, **told, "target": _target(talk, schedule)})
+
+
+def job_in_full(_talk: Talk, job: Mapping[str, Any]) -> dict[str, Any]:
+    """A job with its slots by its own clock too."""
+    told = {each: with_local(job[each], job["cadence"]) for each in ("next_fire_at", "last_fire_at")}
+    return _ordered({**job, **told})
 
 
 def run_in_full(talk: Talk, run: Mapping[str, Any]) -> dict[str, Any]:

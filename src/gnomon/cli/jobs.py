@@ -6,6 +6,8 @@ import typer
 
 from gnomon.cli.command import Talk, Usage, asking
 from gnomon.cli.counting import counted
+from gnomon.cli.in_full import job_in_full
+from gnomon.cli.names import readable
 from gnomon.cli.nouns import (
     NO_MATCH,
     Cursor,
@@ -39,6 +41,7 @@ NOUN = Noun(
         Column("id", "id"),
     ),
     "There are no jobs yet. `gnomon jobs create --help` shows how to make one.",
+    in_full=job_in_full,
 )
 TRIGGERS = (
     Column("slot", "nominal_fire_at"),
@@ -197,7 +200,9 @@ def next_slots(
 ) -> None:
     """Show the next slots of a job."""
     answer = talk.api.get(NOUN.of(ref, "next"), {"count": count})
-    talk.out.listing(answer, SLOT_COLUMNS, empty="No slot is to come.")
+    job = None if answer["items"] or talk.out.as_json else readable(talk, NOUN.of(ref))
+    why = ": it is disabled" if job is not None and not job["enabled"] else ""
+    talk.out.listing(answer, SLOT_COLUMNS, empty=f"No slot is to come{why}.")
 
 
 def _told(talk: Talk, job: dict[str, Any], done: str, which: str = "next") -> None:

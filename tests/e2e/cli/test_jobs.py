@@ -33,8 +33,11 @@ def test_a_job_from_its_making_to_its_end(tmp_path: Path) -> None:
     )
     assert shell.data("jobs", "show", "digest")["payload"] == {"n": 1}  # replaced whole
     assert "Disabled job digest" in shell.text("jobs", "disable", "digest")
-    assert shell.run("jobs", "next", "digest").stderr.strip() == "No slot is to come."
+    assert shell.run("jobs", "next", "digest").stderr.strip() == "No slot is to come: it is disabled."
     assert "Its next slot: 20" in shell.text("jobs", "enable", "digest")
+    told = shell.text("jobs", "show", "digest").splitlines()
+    assert [line.partition(":")[0] for line in told[:5]] == ["id", "slug", "name", "enabled", "role"]
+    assert any(line.startswith("next_fire_at:") and "09:00:00 in Europe/Berlin)" in line for line in told)
     assert len(shell.data("jobs", "next", "digest", "--count", "2")["items"]) == 2
     assert shell.run("jobs", "triggers", "digest").stderr.strip() == "No slot has come yet."
     assert shell.data("jobs", "edit", "digest", "--at", "2097-01-07 09:00")["cadence"]["unit"] == "once"
