@@ -136,7 +136,7 @@ async def test_a_constant_key_of_a_loop_that_repeats_is_told(practice: Practice,
     await add_schedule(practice.database, dedup_key=template)
     finding = await practice.only()
     assert finding.kind is Kind.KEY_WITHOUT_SLOT
-    assert repr(template) in finding.what
+    assert f'"{template}"' in finding.what
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ async def test_a_shared_key_is_shown_with_both_slots(practice: Practice) -> None
     changes = {"cadence": RULE, "dedup_key": "brief-{{date}}", "starts_at": AT + 30 * 86_400 * SECOND}
     await add_schedule(practice.database, **changes)
     finding = await practice.only()
-    assert "'brief-2026-12-29'" in finding.what
+    assert '"brief-2026-12-29"' in finding.what
     assert finding.what.count("2026-12-29T") == 2
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from gnomon.cli.command import Exit, Talk, Usage, asking
+from gnomon.cli.terminal import shown
 from gnomon.domain.finding import Kind
 
 
@@ -41,8 +42,8 @@ def _tell(talk: Talk, found: dict[str, Any]) -> None:
     for item in found["items"]:
         where = item["where"]
         talk.out.line(f"{item['finding']}: {where['kind']} {where['name']} ({where['id']})")
-        talk.out.sentence(f"  {item['what']}")
-        talk.out.sentence(f"  {item['advice']}")
+        talk.out.sentence(f"  {shown(item['what'])}")
+        talk.out.sentence(f"  {shown(item['advice'])}")
     named, total = len(found["items"]), sum(found["counts"].values())
     if total > named:
         talk.out.note(f"There are {total - named:,} more of the same kinds.")

@@ -144,7 +144,7 @@ def _set(now: Entry, name: str, given: str) -> tuple[Entry, str]:
     value = given[1:-1] if quoted else given
     if name == "CRON_TZ":
         if value not in zone_names():
-            raise ValueError(f"CRON_TZ names no IANA zone: {value[:60]!r}")
+            raise ValueError(f'CRON_TZ names no IANA zone: "{value[:60]}"')
         return replace(now, zone=value), ""
     if name == "SHELL":
         return replace(now, shell=value), ""
@@ -160,7 +160,7 @@ def _entry(now: Entry, line: str, user: str | None, before: list[Entry]) -> Entr
     if user is not None:
         whom, _, rest = rest.replace("\t", " ").partition(" ")
         if whom != user:
-            raise ValueError(f"it runs as {whom[:60]!r}, and Gnomon runs as {user!r}: import it there")
+            raise ValueError(f'it runs as "{whom[:60]}", and Gnomon runs as "{user}": import it there')
         rest = rest.lstrip()
     command, stdin = _taken_apart(rest)
     if not command:
@@ -189,7 +189,7 @@ def _when(line: str) -> tuple[str, str]:
     if nickname == "@reboot":
         raise ValueError("a start of the machine is no slot: let the machine's own start run it")
     if nickname not in NICKNAMES:
-        raise ValueError(f"{nickname[:60]!r} is no nickname of a time; there are {', '.join(NICKNAMES)}")
+        raise ValueError(f'"{nickname[:60]}" is no nickname of a time; there are {", ".join(NICKNAMES)}')
     return nickname, rest.lstrip()
 
 

@@ -142,7 +142,7 @@ def _key_ends(row: Row) -> Finding:
     return Finding(
         Kind.KEY_ENDS,
         Where("key", row["id"], row["name"]),
-        f"The API key {row['name']!r} ends at {ends}; what uses it is refused from then on.",
+        f'The API key "{row["name"]}" ends at {ends}; what uses it is refused from then on.',
         f"Make another in time, or let it live on: `gnomon keys patch {row['id']}`.",
     )
 
@@ -154,6 +154,6 @@ def _database(settings: dict[str, str]) -> Iterator[Finding]:
             yield Finding(
                 Kind.DATABASE_UNSAFE,
                 Where("database", name, name),
-                f"The database's setting {name} is {setting!r}: {otherwise}.",
-                f"Set {name} to {'on' if 'on' in safe else min(safe)!r}, for this database at least.",
+                f'The database setting {name} is "{setting}": {otherwise}.',
+                f'Set {name} to "{"on" if "on" in safe else min(safe)}", for this database at least.',
             )

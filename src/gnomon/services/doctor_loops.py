@@ -99,7 +99,7 @@ def _without_slot(loop: Loop, row: Row, template: str) -> Finding:
     return Finding(
         Kind.KEY_WITHOUT_SLOT,
         where(loop, row),
-        f"It repeats, and its dedup key {template!r} names no slot: a target that looks for it makes something once, for "
+        f'It repeats, and its dedup key "{template}" names no slot: a target that looks for it makes something once, for '
         "ever.",
         "If each slot makes something of its own, put the slot in, as {{date}} or {{now}}. If it is the name of one thing, "
         "such as a release, leave it.",
@@ -130,7 +130,7 @@ def _told(loop: Loop, row: Row, key: str, first: int, second: int) -> Finding:
     return Finding(
         Kind.KEY_SHARED_BY_SLOTS,
         where(loop, row),
-        f"The slots {one} and {other} have the same dedup key {key!r}: a target that looks for it does nothing at the second.",
+        f'The slots {one} and {other} have the same dedup key "{key}": a target that looks for it does nothing at the second.',
         "If each slot makes something of its own, name it more closely, as with {{hour}} or {{now}}. If the later ones only "
         "try again, leave it.",
     )

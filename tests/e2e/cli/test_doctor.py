@@ -55,6 +55,15 @@ def test_each_loop_whose_rerun_could_double_something_is_listed(folder: Path) ->
     assert set(found["items"][0]) == {"finding", "where", "what", "advice"}
 
 
+def test_instants_are_told_as_everywhere_and_what_was_typed_is_quoted_as_everywhere(folder: Path) -> None:
+    words = ("--agent", "words", "--cadence", "0 9,10 * * *", "--dedup-key", "x-{{date}}")
+    assert gnomon("schedules", "create", "--name", "twice a day", *words, cwd=folder).returncode == 0
+    told = " ".join(gnomon("doctor", cwd=folder).stdout.split())
+    assert " 09:00:00Z and 20" in told
+    assert "T09:00:00Z" not in told
+    assert 'have the same dedup key "x-20' in told
+
+
 def test_what_is_meant_to_be_so_can_be_left_out(folder: Path) -> None:
     """IDM-4: a label is a lawful key."""
     schedule(folder, "label", "--dedup-key", "v1.2.0")

@@ -86,12 +86,12 @@ def test_a_percent_sign_begins_the_input_unless_it_is_escaped(text: str, command
         ("@daily", "it has no command"),
         ("@daily %x", "it has no command"),
         ("@reboot x", "a start of the machine is no slot"),
-        ("@noon x", "'@noon' is no nickname of a time; there are @yearly"),
+        ("@noon x", '"@noon" is no nickname of a time; there are @yearly'),
         ("what is this", "it has no command"),
         ("this is no line of a crontab", "cron can't read it"),
         ("0 9 * * * cat%{{date}}", "its input holds {{"),
         ("0 9 * * * a\0b", "U+0000"),
-        ("CRON_TZ=Mars/Base", "CRON_TZ names no IANA zone: 'Mars/Base'"),
+        ("CRON_TZ=Mars/Base", 'CRON_TZ names no IANA zone: "Mars/Base"'),
         ("RANDOM_DELAY", "it has no command"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_system_crontab_names_whom_each_line_runs_as() -> None:
     found = the("0 9 * * * ana  x --all\n@daily root\ty\n", user="ana")
     assert [entry.command for entry in found.entries] == ["x --all"]
     assert [(refusal.line, refusal.reason) for refusal in found.refused] == [
-        (2, "it runs as 'root', and Gnomon runs as 'ana': import it there")
+        (2, 'it runs as "root", and Gnomon runs as "ana": import it there')
     ]
 
 
