@@ -249,9 +249,11 @@ async def test_losing_after_the_clock_was_set_back_takes_no_time(
 
 
 async def test_two_sweeps_lose_a_run_once(database: Database) -> None:
-    """RUN-7; casebook lea-09: one state change, by compare and set."""
+    """RUN-7; casebook lea-09: one state change, by compare and set; and it is not found again."""
     await add_running(database)
+    assert await names(database) == [ID]
     assert [await lose(database) for _ in range(3)] == [True, False, False]
+    assert await names(database) == []
 
 
 async def test_a_run_that_was_claimed_anew_is_not_lost_for_its_former_holder(database: Database) -> None:

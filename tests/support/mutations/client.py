@@ -148,6 +148,13 @@ MUTANTS: tuple[Mutant, ...] = (
         _INSTANCE + "test_two_of_one_name_do_not_take_turns",
     ),
     Mutant(
+        "a centre from which nothing comes is left",
+        "client/line.py",
+        "ping_interval=PING_SECONDS,",
+        "ping_interval=None,",
+        "tests/unit/client/test_line.py::test_a_centre_from_which_nothing_comes_is_left_for_another_connection_ws_04",
+    ),
+    Mutant(
         "a worker's command gets no key",
         "cli/work/asked.py",
         "if not name.upper().startswith(OURS)",

@@ -256,6 +256,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "tests/service/test_tenants_share.py::test_a_tenant_whose_database_is_gone_holds_no_place_back",
     ),
     Mutant(
+        "a lease is kept by the heartbeat however long the work takes",
+        "services/renewal.py",
+        "due = [hold for hold in known if now >= hold.sent_at + min(hold.lease_seconds / 3, 3_600)]",
+        "due: list[Hold] = []",
+        "tests/service/test_casebook_runs.py"
+        "::test_a_lease_that_is_too_short_for_the_work_is_kept_by_the_heartbeat_lea_01",
+    ),
+    Mutant(
+        "the heartbeat outlives the drain",
+        "services/engine.py",
+        "        if self.works and self._loop is not None:\n            await self.runner.drain",
+        "        await self.renewal.stop()\n        if self.works and self._loop is not None:\n"
+        "            await self.runner.drain",
+        "tests/service/test_casebook_runs.py::test_the_heartbeat_goes_on_until_the_last_run_has_ended_shu_01",
+    ),
+    Mutant(
         "a backoff is counted on the clock that the claim goes by",
         "services/ending.py",
         "at = now + ending.retry_in_us",

@@ -114,6 +114,13 @@ MUTANTS: tuple[Mutant, ...] = (
         _T + "test_realigning_leaves_alone_what_has_moved_since",
     ),
     in_query(
+        "retention.old_occurrences",
+        "the ledger forgets no slot that could fire again",
+        "SELECT min(nominal_fire_at) FROM (",
+        "SELECT max(nominal_fire_at) + 1 FROM (",
+        "tests/service/test_retention.py::test_the_two_newest_slots_stay_whatever_their_age",
+    ),
+    in_query(
         "slots.note_status",
         "changes are numbered for each schedule",
         "WHERE schedule_id = :id",
