@@ -63,6 +63,13 @@ def test_a_nul_is_made_storable_and_usage_passes_through() -> None:
     assert read_usage(Usage(1), "it") == Usage(1)
 
 
+def test_six_characters_stay_six_and_a_real_zero_byte_is_replaced_pay_03() -> None:
+    """RUN-9: what JSON has unescaped once is not unescaped again."""
+    escaped = read_mapping(read_json(rb'{"output": "a\\u0000b"}', "it"), "it")
+    real = read_mapping(read_json(rb'{"output": "a\u0000b"}', "it"), "it")
+    assert (escaped.output, real.output) == ("a\\u0000b", "a\ufffdb")
+
+
 def test_an_excerpt_is_one_harmless_line() -> None:
     assert excerpt("a\r\nb\x1b[31mc\u2028d") == "a  b [31mc d"
     assert excerpt("x" * 300) == "x" * 200 + "…"
