@@ -128,6 +128,14 @@ async def test_no_answer_echoes_a_key(api: Api) -> None:
             await client.get("/v1/agents", params={"limit": MARKER}),
             await client.get("/v1/agents", params={"cursor": MARKER}),
             await client.post("/v1/agents", content=f'{{"key": "{MARKER}", "key": 1}}'),
+            await client.post("/v1/agents", json={MARKER: 1, "slug": "x", "runtime": {MARKER: 1}}),
+            await client.post("/v1/preview", json={"cadence": {"unit": MARKER, "zone": MARKER, MARKER: 1}}),
+            await client.post(
+                "/v1/preview", json={"cadence": {"unit": "day", "at": MARKER, "days": [MARKER]}}
+            ),
+            await client.post("/v1/preview", json={"cadence": {"cron": MARKER}}),
+            await client.post("/v1/preview", json={"cadence": {"rrule": MARKER, "calendar": MARKER}}),
+            await client.post("/v1/preview", json={"cadence": MARKER}),
         ]
     async with api.client(MARKER) as client:
         answers.append(await client.get("/v1/agents"))

@@ -179,12 +179,17 @@ def test_no_json_value_breaks_a_form(value: dict[str, Any]) -> None:
 @given(st.text(min_size=12))
 def test_a_message_never_quotes_a_value(secret: str) -> None:
     """Casebook sec-03: a validation error must not carry the key that stood in the wrong field."""
-    form = Form({"n": secret, "c": secret, "i": secret, "b": secret, "l": secret})
+    form = Form(dict.fromkeys("ncibltsf", secret) | {"u": f"{secret}\n", "p": secret})
     form.integer("n", 0, 1)
     form.choice("c", ("x", "y"))
     form.instant("i")
     form.boolean("b", default=False)
     form.texts("l", 0, 1, 0, 1)
+    form.text("t", 0, 1)
+    form.text("u", 0, 1_000_000)
+    form.slug("s")
+    form.number("f", 0, 1)
+    form.part("p")
     assert not any(secret in fault.message for fault in form.faults if secret.strip())
 
 
