@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from gnomon.domain.errors import Unavailable
+from gnomon.services import health as health_of
 from gnomon.services.health import Health
 from gnomon.services.loop import Loop
 from gnomon.services.signal import Signal
 from gnomon.stores import migrations
+from gnomon.stores.database import Database
 from support.databases import START
 from support.house import House, a_schedule, an_agent
 from support.job_world import Server
@@ -61,6 +64,36 @@ async def test_a_slot_that_nobody_records_is_told_dbl_22(house: House) -> None:
     await house.dispatch()
     assert await sick(health) == []
     await house.idle()
+
+
+class Hanging:
+    """A database that accepts a read and answers when it is let go."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.free = asyncio.Event()
+        self.asked = 0
+
+    async def read(self, work: Any) -> Any:
+        self.asked += 1
+        await self.free.wait()
+        return await self._database.read(work)
+
+
+async def test_a_database_that_hangs_is_told_soon_and_asked_once(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OPS-5a: whoever asks, asks again and again, and gives up long before a statement does."""
+    monkeypatch.setattr(health_of, "PATIENCE_SECONDS", 0.01)
+    hanging = Hanging(house.database)
+    health = a_health(house)
+    health._database = hanging  # type: ignore[assignment]
+    for _ in range(3):
+        assert await sick(health) == ["database"]
+    assert hanging.asked == 1
+    monkeypatch.setattr(health_of, "PATIENCE_SECONDS", 10.0)
+    hanging.free.set()
+    assert await sick(health) == []
 
 
 async def test_a_job_s_slot_that_nobody_records_is_told(house: House) -> None:

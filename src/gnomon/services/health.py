@@ -1,5 +1,6 @@
 """The program watches itself: what readiness depends on, each thing with a sentence (OPS-5a)."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,7 +11,11 @@ from gnomon.stores import jobs, migrations, processes, slots
 from gnomon.stores.database import Database, Tx
 
 LATE_SLOT_SECONDS = 120.0  # a due slot that has no record for that long means that nobody dispatches
+PATIENCE_SECONDS = 3.0  # whoever asks has little: the answer is then that there is none
 SKEW_SECONDS = 30.0  # between the database's clock and the process's own
+
+# The database's clock, microseconds to the next slot of a schedule and of a job, the newest migration
+Seen = tuple[int, int | None, int | None, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,15 @@ class Health:
         self._migration = migration
         self._hears = hears
         self._opened_at = clock.monotonic()
+        self._looking: asyncio.Task[Seen] | None = None
 
     async def vitals(self) -> list[Vital]:
         """Every vital, the sick ones among them."""
         try:
-            now, wait_us, job_wait_us, migration = await self._database.read(_look)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                now, wait_us, job_wait_us, migration = await asyncio.shield(self._seen())
+        except TimeoutError:
+            return [Vital("database", ok=False, detail=f"no answer within {PATIENCE_SECONDS:.0f} s")]
         except Unavailable as error:
             # everybody may ask: what the driver said, with its hosts and users, is for the log
             return [Vital("database", ok=False, detail=error.message.partition(" (")[0])]
@@ -70,6 +79,13 @@ class Health:
             Vital("clock", ok=skew <= SKEW_SECONDS, detail=f"{skew:.3f} s from the database's"),
             Vital("zones", ok=True, detail=f"IANA data {self._zone_data}"),
         ]
+
+    def _seen(self) -> "asyncio.Task[Seen]":
+        """The look that is under way, or a new one: a database that hangs is asked once, however many want to know."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._database.read(_look), name="gnomon-readiness")
+            self._looking.add_done_callback(lambda look: look.cancelled() or look.exception())
+        return self._looking
 
     def _version(self, migration: int) -> Vital:
         if migration == self._migration:
@@ -108,7 +124,7 @@ def _waiting(name: str, what: str, sentence: str, wait_us: int | None) -> Vital:
     return Vital(name, ok=late <= LATE_SLOT_SECONDS, detail=detail)
 
 
-async def _look(tx: Tx) -> tuple[int, int | None, int | None, int]:
+async def _look(tx: Tx) -> Seen:
     return (
         await processes.now(tx),
         await slots.next_due(tx),
