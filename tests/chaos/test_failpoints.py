@@ -18,6 +18,9 @@ KILLS = ("invoke.answered", "close.written")
 STOPS = ("close.sent",)
 # the first heartbeats come before the first slot
 LATER = {"renew.sent": 8, "renew.written": 8, "renew.committed": 8, "invoke.sent": 3, "invoke.answered": 2}
+LATER |= dict.fromkeys(
+    ("sweep.sent", "sweep.written", "sweep.committed"), 2
+)  # the first is made before it says that it is up
 AHEAD = 4.0  # what is written through a victim has been written when it meets its failpoint in a slot
 SOON = 1.6  # a heartbeat's failpoint would be met before the slot otherwise
 DOOMED = "invoke.sent=kill@3"  # dies with runs in work, so that there is something to sweep

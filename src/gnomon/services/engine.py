@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import structlog
+
 from gnomon.cadence import zone_data_version
 from gnomon.domain.audit import Action
 from gnomon.domain.instants import SECOND
@@ -39,6 +41,8 @@ from gnomon.stores.agenda import Ahead
 from gnomon.stores.audit import new_entry
 from gnomon.stores.database import Database
 from gnomon.stores.processes import Moment
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +202,14 @@ class Engine:
     def _next_run(self, ahead: Ahead) -> int | None:
         return ahead.now if self.runner.lost_claims.any else next_run(ahead)
 
+    async def _first_sweep(self) -> None:
+        """Before slots are looked for, so that none is skipped for a run that was dead by then (RUN-7)."""
+        try:
+            if anything_held(await self._agenda.look()):
+                await self.watchdog.first_sweep()
+        except Exception as error:  # left to the tick: it must not keep the process from starting
+            _log.warning("tick_failed", loop="sweep", error=str(error))
+
     async def _sweep(self) -> float:
         """A tick of the watchdog, spared what the agenda says is not there."""
         ahead = await self._agenda.look(min(TOGETHER_SECONDS, self._pace.sweep_seconds / 10))
@@ -222,7 +234,7 @@ class Engine:
         self.renewal.start()
         await self._rehearsal.run(dispatch=self._dispatches, work=self.works)
         if self._dispatches:
-            await self.watchdog.first_sweep()
+            await self._first_sweep()
         for loop in self._loops.values():
             loop.start()
 

@@ -103,14 +103,8 @@ class Watchdog:
         return min([self._sweep_seconds, *(wait for wait in waits if isinstance(wait, float))])
 
     async def first_sweep(self) -> None:
-        """Before slots are looked for, so that none is skipped for a run that was dead by then (RUN-7).
-
-        What fails here is left to the tick: it must not keep the process from starting.
-        """
-        try:
-            self._tell(await self.sweep())
-        except Exception as error:
-            _log.warning("tick_failed", loop="sweep", error=str(error))
+        """What can be closed or given back at a start, before anything else is done."""
+        self._tell(await self.sweep())
 
     def _tell(self, swept: Swept) -> None:
         if swept != Swept():
